@@ -1,0 +1,208 @@
+"""Numbers at one instant, as a source read them. ``None`` means not known, never zero.
+
+Times are seconds since the epoch on a clock that never jumps: a source stamps a sample with the
+start of its request. Counters are the engine's own running totals, as read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Sample(Protocol):
+    """What a window keeps: anything with a time and a word on whether it follows a restart."""
+
+    @property
+    def at(self) -> float:
+        """Seconds since the epoch."""
+
+    def restarted_since(self, earlier: Sample) -> bool:
+        """Whether what was read started anew between ``earlier`` and this sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A cumulative histogram: ``counts[i]`` observations were at or below ``bounds[i]``.
+
+    ``bounds`` rise strictly; the last is infinite where the engine exposes it. ``total`` is the sum
+    of what was observed, in the unit of the bounds.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[float, ...]
+    total: float | None = None
+
+    @property
+    def count(self) -> float:
+        """All observations."""
+        return self.counts[-1] if self.counts else 0.0
+
+    @property
+    def mean(self) -> float | None:
+        """Mean observation, or None without any."""
+        if self.total is None or self.count <= 0:
+            return None
+        return self.total / self.count
+
+    def minus(self, earlier: Histogram) -> Histogram | None:
+        """What was observed since ``earlier``; None when the buckets differ or any count fell."""
+        if self.bounds != earlier.bounds:
+            return None
+        counts = tuple(now - then for now, then in zip(self.counts, earlier.counts, strict=True))
+        if any(count < 0 for count in counts):
+            return None
+        known = self.total is not None and earlier.total is not None
+        return Histogram(self.bounds, counts, self.total - earlier.total if known else None)  # type: ignore[operator]
+
+    def plus(self, other: Histogram) -> Histogram | None:
+        """Both together; None when the buckets differ."""
+        if self.bounds != other.bounds:
+            return None
+        counts = tuple(a + b for a, b in zip(self.counts, other.counts, strict=True))
+        known = self.total is not None and other.total is not None
+        return Histogram(self.bounds, counts, self.total + other.total if known else None)  # type: ignore[operator]
+
+    def quantile(self, q: float) -> tuple[float, bool] | None:
+        """The ``q`` quantile, interpolated inside its bucket as PromQL does, and whether it is saturated.
+
+        Saturated: it fell past the last finite bound, which is then what is returned. None without observations or without a finite bound.
+        """
+        if self.count <= 0:
+            return None
+        wanted = q * self.count
+        floor, before = 0.0, 0.0
+        for bound, count in zip(self.bounds, self.counts, strict=True):
+            if count >= wanted and count > before:
+                if math.isinf(bound):
+                    break
+                return floor + (bound - floor) * (wanted - before) / (count - before), False
+            if not math.isinf(bound):
+                floor = bound
+            before = count
+        finite = [bound for bound in self.bounds if not math.isinf(bound)]
+        return (finite[-1], True) if finite else None
+
+    def at_most(self, bound: float) -> tuple[float, float] | None:
+        """``(real bound, count)``: what was observed at or below the largest real bound up to ``bound``.
+
+        None when even the first bucket is wider.
+        """
+        found = None
+        for edge, count in zip(self.bounds, self.counts, strict=True):
+            if edge > bound:
+                break
+            found = (edge, count)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RankSample:
+    """One data-parallel rank of an engine. Field names are the house's; a dialect fills them.
+
+    ``blocks`` are usable KV blocks of this rank: the null block that vLLM V1 keeps is taken off and
+    a capacity that an engine repeats as the sum over its ranks is divided. ``block_group_tokens``
+    holds the block size of each KV group where it is known (one group: the block size alone).
+    """
+
+    at: float
+    rank: str
+    model_name: str
+    # sequences now
+    running: float | None = None
+    waiting: float | None = None
+    swapped: float | None = None
+    waiting_by_reason: tuple[tuple[str, float], ...] = ()
+    # KV cache
+    kv_usage_ratio: float | None = None
+    kv_token_usage_ratio: float | None = None
+    blocks: float | None = None
+    block_tokens: float | None = None
+    block_group_tokens: tuple[float, ...] = ()
+    kv_pool_bytes: float | None = None
+    # the tier below the GPU: V0's swap pool, or the offload of later engines
+    swap_mode: str | None = None
+    swap_tier_bytes: float | None = None
+    swap_tier_blocks: float | None = None
+    swap_tier_usage_ratio: float | None = None
+    swap_in_bytes_total: float | None = None
+    swap_out_bytes_total: float | None = None
+    swap_in_blocks_total: float | None = None
+    swap_out_blocks_total: float | None = None
+    # work done, running totals
+    preemptions_total: float | None = None
+    prompt_tokens_total: float | None = None
+    prompt_tokens_computed_total: float | None = None
+    generation_tokens_total: float | None = None
+    prefix_queries_total: float | None = None
+    prefix_hits_total: float | None = None
+    finished_total: tuple[tuple[str, float], ...] = ()
+    # distributions since the engine started
+    time_to_first_token: Histogram | None = None
+    inter_token_latency: Histogram | None = None
+    request_time_per_output_token: Histogram | None = None
+    end_to_end_latency: Histogram | None = None
+    queue_time: Histogram | None = None
+    prefill_time: Histogram | None = None
+    request_prompt_tokens: Histogram | None = None
+    request_generation_tokens: Histogram | None = None
+    request_preemptions: Histogram | None = None
+    iteration_tokens: Histogram | None = None
+    # the process behind this rank, where it says when it started
+    started_at: float | None = None
+    generation: str = ""
+
+    def restarted_since(self, earlier: Sample) -> bool:
+        """A later start time, or, where the engine tells none, a token counter that fell."""
+        if not isinstance(earlier, RankSample):
+            return False
+        if self.started_at is not None and earlier.started_at is not None:
+            return self.started_at > earlier.started_at + 1.0
+        return _fell(self.generation_tokens_total, earlier.generation_tokens_total) or _fell(
+            self.prompt_tokens_total, earlier.prompt_tokens_total
+        )
+
+    @property
+    def finished(self) -> float | None:
+        """All requests the engine counts as finished, whatever the reason."""
+        return sum(count for _, count in self.finished_total) if self.finished_total else None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSample:
+    """One read of one engine: what its front end says of itself, and its ranks.
+
+    ``http_ok_total`` counts completion requests answered 2xx (an answer broken off by the client
+    ends as 2xx too). ``notes`` are oddities met while reading, by a fixed word each
+    (``usage_above_1``, ``block_size_unknown``, ...): they count in ``source_errors_total``.
+    """
+
+    at: float
+    engine: str
+    kind: str
+    ranks: tuple[RankSample, ...]
+    read_seconds: float = 0.0
+    generation: str = ""
+    started_at: float | None = None
+    http_ok_total: float | None = None
+    admission_rejections_total: tuple[tuple[str, float], ...] = ()
+    config: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def restarted_since(self, earlier: Sample) -> bool:
+        """Any rank that started anew, or a later start of the front end."""
+        if not isinstance(earlier, EngineSample):
+            return False
+        if self.started_at is not None and earlier.started_at is not None:
+            return self.started_at > earlier.started_at + 1.0
+        before = {(rank.rank, rank.model_name): rank for rank in earlier.ranks}
+        return any(
+            rank.restarted_since(before[key])
+            for rank in self.ranks
+            if (key := (rank.rank, rank.model_name)) in before
+        )
+
+
+def _fell(now: float | None, then: float | None) -> bool:
+    return now is not None and then is not None and now < then

@@ -1,0 +1,95 @@
+"""What a signal is: the one type behind the exposition, the recorder, rules, boards and documents.
+
+A signal is declared beside the function that computes it (``exporter/derive/``) and listed by
+``exporter/catalogue.py``. Everyone refers to the object, never to its name as a string.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+
+PREFIX = "thrashold_"
+
+
+class Kind(enum.StrEnum):
+    """How Prometheus reads the value."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+class Confidence(enum.StrEnum):
+    """How sure a value is; published as ``thrashold_signal_info{confidence=...}``."""
+
+    MEASURED = "measured"
+    """Read from a counter, a gauge or a histogram that says just this."""
+    ESTIMATE = "estimate"
+    """A model or a derivation stands between what was read and what is said."""
+    LOWER_BOUND = "lower_bound"
+    """The truth is at least this."""
+    LAGGING = "lagging"
+    """Right in the end, but the engine tells it late."""
+
+
+class Scope(enum.Enum):
+    """What one value of a signal speaks of; its members' values are the labels that say which."""
+
+    RANK = ("engine", "rank", "model_name")
+    """One data-parallel rank of an engine."""
+    ENGINE = ("engine",)
+    """A whole engine: its front end and all its ranks."""
+    SOURCE = ("source",)
+    """One thing that is read."""
+    SIDECAR = ()
+    """The sidecar itself."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that say which."""
+        labels: tuple[str, ...] = self.value
+        return labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """One family of values.
+
+    ``name`` carries the unit and, on a counter, ``_total``; it lacks the ``thrashold_`` prefix.
+    ``labels`` are those beyond the scope's. ``method`` says in one line how the value comes about,
+    ``inputs`` which sample fields it needs, ``source`` where the formula or the check stands.
+    ``window_seconds`` is the trailing time a value speaks of (0 = an instant or a running total).
+    With ``peak`` a twin named ``<name>_peak`` carries the maximum of the trailing 60 s.
+    """
+
+    name: str
+    kind: Kind
+    scope: Scope
+    help: str
+    confidence: Confidence
+    method: str
+    inputs: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    source: str = ""
+    window_seconds: float = 0.0
+    peak: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """The name as it is scraped."""
+        return PREFIX + self.name
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The scope's labels, then the signal's own."""
+        return self.scope.labels + self.labels
+
+
+class Point(NamedTuple):
+    """One value of a signal: ``labels`` in the order of the signal's own ``labels``."""
+
+    signal: Signal
+    labels: tuple[str, ...]
+    value: float
+    is_peak: bool = False

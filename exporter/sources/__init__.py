@@ -1,0 +1,1 @@
+"""Where numbers come from: one file a source, all behind the Protocol of ``source.py``."""
