@@ -67,7 +67,8 @@ class Histogram:
     def quantile(self, q: float) -> tuple[float, bool] | None:
         """The ``q`` quantile, interpolated inside its bucket as PromQL does, and whether it is saturated.
 
-        Saturated: it fell past the last finite bound, which is then what is returned. None without observations or without a finite bound.
+        Saturated: it fell past the last finite bound, which is then what is returned. None without
+        observations or without a finite bound.
         """
         if self.count <= 0:
             return None
@@ -102,8 +103,11 @@ class RankSample:
     """One data-parallel rank of an engine. Field names are the house's; a dialect fills them.
 
     ``blocks`` are usable KV blocks of this rank: the null block that vLLM V1 keeps is taken off and
-    a capacity that an engine repeats as the sum over its ranks is divided. ``block_group_tokens``
+    a capacity that an engine repeats as the sum over its ranks is divided. ``pool_blocks`` are those that
+    ``kv_pool_bytes`` pays for, the null block included. ``block_group_tokens``
     holds the block size of each KV group where it is known (one group: the block size alone).
+    ``external_queries_total`` counts tokens looked up in a tier beyond the GPU (a KV connector), and
+    ``http_ok_total`` is the front end's (see ``EngineSample``), set where it serves this rank alone.
     """
 
     at: float
@@ -118,6 +122,7 @@ class RankSample:
     kv_usage_ratio: float | None = None
     kv_token_usage_ratio: float | None = None
     blocks: float | None = None
+    pool_blocks: float | None = None
     block_tokens: float | None = None
     block_group_tokens: tuple[float, ...] = ()
     kv_pool_bytes: float | None = None
@@ -137,6 +142,8 @@ class RankSample:
     generation_tokens_total: float | None = None
     prefix_queries_total: float | None = None
     prefix_hits_total: float | None = None
+    external_queries_total: float | None = None
+    http_ok_total: float | None = None
     finished_total: tuple[tuple[str, float], ...] = ()
     # distributions since the engine started
     time_to_first_token: Histogram | None = None

@@ -1,0 +1,65 @@
+"""What a file of ``derive/`` hands to the cycle: its signals, its function and its first state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from exporter.sample import Sample
+from exporter.signal import Point, Signal
+from exporter.window import Window
+
+S = TypeVar("S", bound=Sample)
+State = TypeVar("State")
+
+TIME_TO_FIRST_TOKEN_SLO_SECONDS = 2.0
+"""What interactive users wait for a first token; the strictest of the field's usual 2 to 10 s."""
+TIME_PER_OUTPUT_TOKEN_SLO_SECONDS = 0.2
+"""Five tokens a second, about reading speed; the incident's healthy p99 was 0.18 s."""
+LONG_PROMPT_TOKENS = 65_536
+"""The quota of the incident's runbook: 64k tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What settings know of an engine and no metric tells. ``None``: not told.
+
+    ``kv_bytes_per_token`` is the whole model's, over all its GPUs; ``gpus_per_replica`` is tensor
+    parallel x pipeline parallel; ``block_group_tokens`` the block size of each KV group.
+    """
+
+    kv_bytes_per_token: float | None = None
+    gpus_per_replica: int | None = None
+    block_group_tokens: tuple[float, ...] = ()
+    time_to_first_token_slo_seconds: float = TIME_TO_FIRST_TOKEN_SLO_SECONDS
+    time_per_output_token_slo_seconds: float = TIME_PER_OUTPUT_TOKEN_SLO_SECONDS
+    long_prompt_tokens: float = LONG_PROMPT_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Phenomenon(Generic[S, State]):
+    """One phenomenon of a rank or of an engine.
+
+    ``derive`` is pure; it is called once for each new sample, with the state of the call before
+    (the first time with ``initial``). It raises nothing a caller should expect: an exception is a
+    bug that costs this phenomenon's signals alone.
+    """
+
+    name: str
+    signals: tuple[Signal, ...]
+    derive: Callable[[Window[S], EngineFacts, State], tuple[State, list[Point]]]
+    initial: State
+
+
+def stateless(
+    name: str,
+    signals: tuple[Signal, ...],
+    derive: Callable[[Window[S], EngineFacts], Iterable[Point]],
+) -> Phenomenon[S, None]:
+    """A phenomenon that needs nothing but the window."""
+
+    def run(window: Window[S], facts: EngineFacts, state: None) -> tuple[None, list[Point]]:
+        return state, list(derive(window, facts))
+
+    return Phenomenon(name, signals, run, None)
