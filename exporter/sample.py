@@ -108,6 +108,11 @@ class RankSample:
     holds the block size of each KV group where it is known (one group: the block size alone).
     ``external_queries_total`` counts tokens looked up in a tier beyond the GPU (a KV connector), and
     ``http_ok_total`` is the front end's (see ``EngineSample``), set where it serves this rank alone.
+    ``kv_capacity_tokens`` is what the usable blocks hold as the engine reckons it, all KV groups in
+    (vLLM 0.24 and later). ``prefix_hit_ratio`` is the engine's own where it counts no lookups (V0).
+    ``swap_mode`` says what the tier below the GPU is: ``swap``, a pool for preempted sequences (vLLM
+    V0, which may still prefer to recompute), ``offload``, a cache behind a connector; None: none told.
+    ``generation`` is the engine's, in the dialect's words (vLLM: ``v0``, ``v1``).
     """
 
     at: float
@@ -126,6 +131,7 @@ class RankSample:
     block_tokens: float | None = None
     block_group_tokens: tuple[float, ...] = ()
     kv_pool_bytes: float | None = None
+    kv_capacity_tokens: float | None = None
     # the tier below the GPU: V0's swap pool, or the offload of later engines
     swap_mode: str | None = None
     swap_tier_bytes: float | None = None
@@ -142,6 +148,7 @@ class RankSample:
     generation_tokens_total: float | None = None
     prefix_queries_total: float | None = None
     prefix_hits_total: float | None = None
+    prefix_hit_ratio: float | None = None
     external_queries_total: float | None = None
     http_ok_total: float | None = None
     finished_total: tuple[tuple[str, float], ...] = ()
