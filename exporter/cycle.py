@@ -1,11 +1,24 @@
-"""One cycle: what the sources show in, the values of all signals out. No clock, no I/O."""
+"""One cycle: what the sources show in, the values of all signals out. No clock, no I/O.
+
+The live loop, the analysis of raw history and the drill all call ``step``: there is no second
+implementation of any signal.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
-from exporter.signal import Signal
+from exporter import source_signals
+from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
+from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.sample import EngineSample, RankSample, Sample
+from exporter.signal import Point, Scope, Signal
+from exporter.sources.source import STALE_AFTER_SECONDS, Observation, SourceStatus
+from exporter.window import HORIZON_SECONDS, Window
+
+S = TypeVar("S", bound=Sample)
 
 
 class Value(NamedTuple):
@@ -17,6 +30,14 @@ class Value(NamedTuple):
     is_peak: bool
 
 
+class Failure(NamedTuple):
+    """A derivation that broke off: a bug of ours."""
+
+    engine: str
+    phenomenon: str
+    error: Exception
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All values of one cycle at ``at`` (seconds since the epoch), and whether any source is fresh."""
@@ -24,3 +45,169 @@ class Snapshot:
     at: float
     values: tuple[Value, ...]
     ready: bool
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CycleSettings:
+    """What the cycle is told: the facts of each engine by name, and the sidecar's version."""
+
+    facts: Mapping[str, EngineFacts] = field(default_factory=dict)
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    """One rank: its window and what its phenomena remember."""
+
+    window: Window[RankSample]
+    memory: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """One engine: its window, its ranks by (rank, model name), and the values of its newest sample."""
+
+    window: Window[EngineSample] = field(default_factory=Window)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    ranks: Mapping[tuple[str, str], RankState] = field(default_factory=dict)
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that outlives a cycle."""
+
+    settings: CycleSettings
+    engines: Mapping[str, EngineState] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+
+def initial(settings: CycleSettings) -> State:
+    """The state before the first cycle."""
+    return State(settings)
+
+
+def step(state: State, now: float, observations: Sequence[Observation]) -> tuple[State, Snapshot]:
+    """One cycle at ``now`` (seconds since the epoch).
+
+    A sample is derived from once, when it is new; until the source is stale its values hold.
+    """
+    engines = dict(state.engines)
+    values: list[Value] = []
+    failures: list[Failure] = []
+    ready = False
+    for observation in observations:
+        status = observation.status
+        up = status.answering and status.last_at is not None and now - status.last_at <= STALE_AFTER_SECONDS
+        ready = ready or up
+        sample = observation.engine
+        values.extend(_source_values(status, sample, now, up=up))
+        if sample is None:
+            continue
+        engine = engines.get(sample.engine) or EngineState()
+        if not engine.window.samples or sample.at > engine.window.newest.at:
+            facts = state.settings.facts.get(sample.engine, EngineFacts())
+            engine = _derived(engine, sample, facts, failures)
+            engines[sample.engine] = engine
+        if now - engine.window.newest.at <= STALE_AFTER_SECONDS:
+            values.extend(engine.values)
+    counts = dict(state.failures)
+    for failure in failures:
+        counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
+    values.extend(_own_values(state.settings, counts, values))
+    return State(state.settings, engines, counts), Snapshot(now, tuple(values), ready, tuple(failures))
+
+
+def _derived(
+    engine: EngineState, sample: EngineSample, facts: EngineFacts, failures: list[Failure]
+) -> EngineState:
+    window = engine.window.appended(sample)
+    values: list[Value] = []
+    ranks = {
+        key: rank
+        for key, rank in engine.ranks.items()
+        if rank.window.newest.at >= sample.at - HORIZON_SECONDS
+    }
+
+    def failed(phenomenon: str, error: Exception) -> None:
+        failures.append(Failure(sample.engine, phenomenon, error))
+
+    for each in sample.ranks:
+        key = (each.rank, each.model_name)
+        before = ranks.get(key) or RankState(Window(), {})
+        rank_window = before.window.appended(each)
+        memory, points = _run(RANK_PHENOMENA, rank_window, facts, before.memory, failed)
+        ranks[key] = RankState(rank_window, memory)
+        values.extend(_labelled(points, {Scope.RANK: (sample.engine, *key)}))
+    memory, points = _run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
+    values.extend(_labelled(points, {Scope.ENGINE: (sample.engine,)}))
+    return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))
+
+
+def _run(
+    phenomena: Sequence[Phenomenon[S, Any]],
+    window: Window[S],
+    facts: EngineFacts,
+    memory: Mapping[str, Any],
+    failed: Callable[[str, Exception], None],
+) -> tuple[dict[str, Any], list[Point]]:
+    """Every phenomenon once; one that raises keeps its memory and gives no points."""
+    after: dict[str, Any] = {}
+    points: list[Point] = []
+    for phenomenon in phenomena:
+        kept = memory.get(phenomenon.name, phenomenon.initial)
+        try:
+            after[phenomenon.name], found = phenomenon.derive(window, facts, kept)
+        except Exception as error:  # noqa: BLE001 -- one failure stays one failure
+            after[phenomenon.name] = kept
+            failed(phenomenon.name, error)
+            continue
+        points.extend(found)
+    return after, points
+
+
+def _labelled(points: Sequence[Point], scopes: Mapping[Scope, tuple[str, ...]]) -> list[Value]:
+    return [
+        Value(point.signal, scopes[point.signal.scope] + point.labels, point.value, point.is_peak)
+        for point in points
+    ]
+
+
+def _source_values(status: SourceStatus, sample: EngineSample | None, now: float, *, up: bool) -> list[Value]:
+    name = status.name
+    values = [Value(source_signals.SOURCE_UP, (name,), float(up), is_peak=False)]
+    if status.last_at is not None:
+        values.append(
+            Value(source_signals.SOURCE_AGE, (name,), max(0.0, now - status.last_at), is_peak=False)
+        )
+    if status.read_seconds is not None:
+        values.append(Value(source_signals.SOURCE_READ_SECONDS, (name,), status.read_seconds, is_peak=False))
+    values.extend(
+        Value(source_signals.SOURCE_ERRORS, (name, reason), float(count), is_peak=False)
+        for reason, count in status.errors
+    )
+    if sample is not None and now - sample.at <= STALE_AFTER_SECONDS:
+        values.extend(
+            Value(source_signals.SOURCE_ODDITY, (name, note), 1.0, is_peak=False) for note in sample.notes
+        )
+    return values
+
+
+def _own_values(settings: CycleSettings, failures: Mapping[str, int], values: Sequence[Value]) -> list[Value]:
+    present = dict.fromkeys(value.signal for value in values)
+    own = [
+        Value(
+            source_signals.SIGNAL_INFO,
+            (signal.full_name, signal.confidence.value, signal.method),
+            1.0,
+            is_peak=False,
+        )
+        for signal in present
+    ]
+    own.append(Value(source_signals.BUILD_INFO, (settings.version,), 1.0, is_peak=False))
+    own.extend(
+        Value(source_signals.DERIVE_ERRORS, (name,), float(count), is_peak=False)
+        for name, count in failures.items()
+    )
+    return own

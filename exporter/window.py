@@ -58,32 +58,47 @@ class HistogramDelta(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window(Generic[S]):
-    """Samples of one thing, oldest first, their times strictly rising."""
+    """Samples of one thing, oldest first, their times strictly rising.
+
+    ``restarts`` are the times of those samples before which what is read started anew.
+    """
 
     samples: tuple[S, ...] = ()
+    restarts: tuple[float, ...] = ()
 
     def appended(self, sample: S) -> Window[S]:
         """The window with ``sample`` as its newest; itself when ``sample`` is not newer.
 
         A sample that closed an interval shorter than ``MERGE_BELOW_SECONDS`` gives way to the one
-        after it, so that in time every interval but the newest is at least that long.
+        after it, so that in time every interval but the newest is at least that long. The first
+        sample after a restart never does: it is where the counters start from.
         """
-        samples = self.samples
-        if samples and sample.at <= samples[-1].at:
+        samples, restarts = self.samples, self.restarts
+        if not samples:
+            return replace(self, samples=(sample,))
+        if sample.at <= samples[-1].at:
             return self
-        if (
-            len(samples) >= 2  # noqa: PLR2004 -- an interval needs two ends
-            and samples[-1].at - samples[-2].at < MERGE_BELOW_SECONDS
-            # the first sample after a restart is where the counters start from: never merged away
-            and not samples[-1].restarted_since(samples[-2])
-        ):
-            samples = samples[:-1]
-        return replace(self, samples=(*_thinned(samples, sample.at), sample))
+        if sample.restarted_since(samples[-1]):
+            restarts = (*restarts, sample.at)
+        elif len(samples) >= 2:  # noqa: PLR2004 -- an interval needs two ends
+            short = samples[-1].at - samples[-2].at < MERGE_BELOW_SECONDS
+            if short and samples[-1].at not in restarts:
+                samples = samples[:-1]
+        restarts = tuple(at for at in restarts if at >= sample.at - HORIZON_SECONDS)
+        return replace(self, samples=(*_thinned(samples, restarts, sample.at), sample), restarts=restarts)
 
     @property
     def newest(self) -> S:
         """The newest sample. Raises IndexError on an empty window."""
         return self.samples[-1]
+
+    def restarted(self) -> bool:
+        """Whether what is read started anew just before the newest sample."""
+        return bool(self.restarts) and self.restarts[-1] == self.samples[-1].at
+
+    def restarted_between(self, before: S, after: S) -> bool:
+        """Whether what is read started anew after ``before``, up to ``after``."""
+        return any(before.at < at <= after.at for at in self.restarts)
 
     def span_seconds(self) -> float:
         """From the oldest sample to the newest."""
@@ -113,7 +128,7 @@ class Window(Generic[S]):
         return tuple(
             (before, after)
             for before, after in itertools.pairwise(samples)
-            if after.at - before.at <= LONGEST_GAP_SECONDS and not after.restarted_since(before)
+            if after.at - before.at <= LONGEST_GAP_SECONDS and not self.restarted_between(before, after)
         )
 
     def delta(self, counter: Callable[[S], float | None], seconds: float) -> Delta | None:
@@ -138,7 +153,7 @@ class Window(Generic[S]):
                 before is not None
                 and known is not None
                 and value >= known
-                and not sample.restarted_since(before)
+                and not self.restarted_between(before, sample)
             ):
                 increase += value - known
                 covered += sample.at - before.at
@@ -156,7 +171,7 @@ class Window(Generic[S]):
         for sample in samples:
             if histogram(sample) is None:
                 continue
-            if last is None or sample.restarted_since(last):
+            if last is None or self.restarted_between(last, sample):
                 if first is not None and last is not None:
                     pieces.append((first, last))
                 first = sample
@@ -205,11 +220,21 @@ class Window(Generic[S]):
             if sample.at < oldest:
                 continue
             if before is not None:
-                rate = _rate(counter, before, sample)
+                rate = self._rate(counter, before, sample)
                 if rate is not None and (best is None or rate > best):
                     best = rate
             before = sample
         return best
+
+    def _rate(self, counter: Callable[[S], float | None], before: S, after: S) -> float | None:
+        then, now = counter(before), counter(after)
+        seconds = after.at - before.at
+        if then is None or now is None or now < then or self.restarted_between(before, after):
+            return None
+        # the newest interval may be a short one still to be merged: too short to make a rate of
+        if not MERGE_BELOW_SECONDS / 2 <= seconds <= LONGEST_GAP_SECONDS:
+            return None
+        return (now - then) / seconds
 
     def slope(self, gauge: Callable[[S], float | None], seconds: float) -> float | None:
         """The Theil-Sen slope a second over the trailing ``seconds``: the median over all pairs.
@@ -232,27 +257,16 @@ class Window(Generic[S]):
         return statistics.median(slopes)
 
 
-def _thinned(samples: tuple[S, ...], now: float) -> tuple[S, ...]:
+def _thinned(samples: tuple[S, ...], restarts: tuple[float, ...], now: float) -> tuple[S, ...]:
     """What is worth keeping: all of the fine part, before it a sample a step and each restart."""
     kept: list[S] = []
     for index, sample in enumerate(samples):
         if sample.at >= now - FINE_SECONDS:
             return (*kept, *samples[index:])
-        if sample.at >= now - HORIZON_SECONDS and (
-            not kept or sample.at - kept[-1].at >= COARSE_STEP_SECONDS or sample.restarted_since(kept[-1])
-        ):
+        wide = not kept or sample.at - kept[-1].at >= COARSE_STEP_SECONDS
+        if sample.at >= now - HORIZON_SECONDS and (wide or sample.at in restarts):
             kept.append(sample)
     return tuple(kept)
-
-
-def _rate(counter: Callable[[S], float | None], before: S, after: S) -> float | None:
-    then, now = counter(before), counter(after)
-    seconds = after.at - before.at
-    if then is None or now is None or now < then or seconds < MERGE_BELOW_SECONDS / 2:
-        return None
-    if seconds > LONGEST_GAP_SECONDS or after.restarted_since(before):
-        return None
-    return (now - then) / seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,135 @@
+"""How far the KV pool is from running dry: by trend, by what was already asked for, in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from exporter.derive.blocks import used_blocks
+from exporter.derive.fragmentation import SCARCE_RATIO
+from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.sample import Histogram, RankSample
+from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.window import Window
+
+TREND_SECONDS = 60.0
+MIX_SECONDS = 300.0
+TREND_FROM_USAGE = 0.5
+"""Below this a forecast cries wolf (measured on a public run of a real GPU)."""
+CONTENDED_USAGE = 0.9
+
+EXHAUSTION = Signal(
+    "kv_exhaustion_seconds",
+    Kind.GAUGE,
+    Scope.RANK,
+    "Seconds until the pool is empty if the trend of the last minute holds; 0 when it is. A warning of slow ramps: "
+    "a burst fills the pool between two scrapes.",
+    Confidence.ESTIMATE,
+    "free blocks / Theil-Sen slope of used blocks over 60 s; absent below half usage or without a rise; 0 at 2 % free, "
+    "or while requests wait for capacity above 90 %",
+    ("kv_usage_ratio", "blocks", "waiting", "waiting_by_reason"),
+    window_seconds=TREND_SECONDS,
+)
+DEMAND = Signal(
+    "kv_demand_ratio",
+    Kind.GAUGE,
+    Scope.RANK,
+    "KV blocks already asked for over those there are: taken, plus what waiting prompts and the rest of the running "
+    "answers will need. Above 1 the pool can't hold what was accepted.",
+    Confidence.ESTIMATE,
+    "(used + waiting x mean prompt blocks + running x mean remaining blocks) / usable blocks; means over requests that "
+    "finished in the last 5 min",
+    (
+        "kv_usage_ratio",
+        "blocks",
+        "waiting",
+        "running",
+        "block_tokens",
+        "request_prompt_tokens",
+        "request_generation_tokens",
+    ),
+    window_seconds=MIX_SECONDS,
+)
+HEADROOM = Signal(
+    "kv_headroom_tokens",
+    Kind.GAUGE,
+    Scope.RANK,
+    "Free token slots less what running sequences are still to generate; below 0 somebody will be preempted.",
+    Confidence.ESTIMATE,
+    "free blocks x block tokens - running x mean remaining tokens; biased to requests that finished",
+    ("kv_usage_ratio", "blocks", "running", "block_tokens", "request_generation_tokens"),
+    window_seconds=MIX_SECONDS,
+)
+
+
+def mean_remaining(lengths: Histogram) -> float | None:
+    """Tokens a running answer has still to go, on average, from the lengths of finished ones.
+
+    A sequence met at a random moment is met in proportion to its length, so the mean rest is
+    E[L^2] / (2 E[L]) (renewal theory). The second moment is taken from bucket middles, the mean from
+    the histogram's sum. None without observations.
+    """
+    mean = lengths.mean
+    if mean is None or mean <= 0:
+        return None
+    first = second = floor = before = 0.0
+    for bound, count in zip(lengths.bounds, lengths.counts, strict=True):
+        middle = (floor + bound) / 2 if bound != float("inf") else floor
+        first += (count - before) * middle
+        second += (count - before) * middle * middle
+        floor, before = (bound if bound != float("inf") else floor), count
+    if first <= 0:
+        return mean / 2
+    # how far apart lengths lie, free of the buckets' own bias in the mean
+    squared_spread = max(1.0, second * lengths.count / (first * first))
+    return mean / 2 * squared_spread
+
+
+def _recent(
+    window: Window[RankSample], histogram: Callable[[RankSample], Histogram | None]
+) -> Histogram | None:
+    """Requests of the last 5 min; while the window is shorter, all since the engine started."""
+    delta = window.observed(histogram, MIX_SECONDS)
+    if delta is not None:
+        return delta.observed if delta.observed.count > 0 else None
+    return histogram(window.newest)
+
+
+def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
+    now = window.newest
+    used = used_blocks(now)
+    if used is None or not now.blocks or now.kv_usage_ratio is None:
+        return
+    free = now.blocks - used
+    seconds = _exhaustion(window, now, free)
+    if seconds is not None:
+        yield Point(EXHAUSTION, (), seconds)
+    size, running = now.block_tokens, now.running
+    if size is None or running is None:
+        return
+    answers = _recent(window, lambda sample: sample.request_generation_tokens)
+    remaining = mean_remaining(answers) if answers is not None else None
+    if remaining is None:
+        return
+    yield Point(HEADROOM, (), free * size - running * remaining)
+    prompts = _recent(window, lambda sample: sample.request_prompt_tokens)
+    if prompts is None or prompts.mean is None or now.waiting is None:
+        return
+    # a prompt's last block is half empty on average
+    prompt_blocks = (prompts.mean + (size - 1) / 2) / size
+    wanted = used + now.waiting * prompt_blocks + running * remaining / size
+    yield Point(DEMAND, (), wanted / now.blocks)
+
+
+def _exhaustion(window: Window[RankSample], now: RankSample, free: float) -> float | None:
+    usage, blocks = now.kv_usage_ratio, now.blocks
+    if usage is None or blocks is None or usage < TREND_FROM_USAGE:
+        return None
+    reasons = dict(now.waiting_by_reason)
+    for_capacity = reasons.get("capacity", now.waiting) or 0.0
+    if free <= SCARCE_RATIO * blocks or (for_capacity > 0 and usage > CONTENDED_USAGE):
+        return 0.0
+    slope = window.slope(used_blocks, TREND_SECONDS)
+    return free / slope if slope is not None and slope > 0 else None
+
+
+HEADROOM_PHENOMENON = stateless("headroom", (EXHAUSTION, DEMAND, HEADROOM), _derive)

@@ -1,0 +1,201 @@
+"""Engines that stop: decode that stands still, a frozen process, a scheduler that admits nobody."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+
+from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.sample import RankSample
+from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.window import LONGEST_GAP_SECONDS, Window
+
+COUNT_FROM_SECONDS = 2.0
+"""At a sample a second a shorter standstill can't be told from two tokens that fell badly."""
+TYPICAL_SECONDS = 30.0
+FROZEN_AFTER_SECONDS = 30.0
+FROZEN_PREFILL_FACTOR = 3.0
+DEADLOCKED_AFTER_SECONDS = 60.0
+
+TOKEN_AGE = Signal(
+    "last_token_age_seconds",
+    Kind.GAUGE,
+    Scope.RANK,
+    "Seconds for which no token came while sequences ran; 0 while tokens come.",
+    Confidence.LOWER_BOUND,
+    "since generated tokens last moved, between samples, with running > 0",
+    ("generation_tokens_total", "running"),
+)
+STALL_SECONDS = Signal(
+    "decode_stall_seconds_total",
+    Kind.COUNTER,
+    Scope.RANK,
+    "Seconds in which sequences ran and no token came. Standstills under 2 s are not counted.",
+    Confidence.ESTIMATE,
+    "intervals without a token, and the share of those around them that the usual token rate leaves unexplained",
+    ("generation_tokens_total", "running"),
+)
+FROZEN = Signal(
+    "engine_frozen",
+    Kind.GAUGE,
+    Scope.RANK,
+    "1 when nothing at all has moved for 30 s, and for 3 times the longest prefill seen, while sequences run; else 0.",
+    Confidence.MEASURED,
+    "all counters and gauges of the rank unchanged",
+    (
+        "running",
+        "waiting",
+        "kv_usage_ratio",
+        "generation_tokens_total",
+        "prompt_tokens_total",
+        "preemptions_total",
+    ),
+    window_seconds=FROZEN_AFTER_SECONDS,
+    source="SIGSTOP of a real engine core: /metrics answers 200 with frozen numbers",
+)
+DEADLOCKED = Signal(
+    "engine_deadlocked",
+    Kind.GAUGE,
+    Scope.RANK,
+    "1 when sequences have waited for 60 s and none runs, else 0.",
+    Confidence.MEASURED,
+    "running 0 with waiting above 0, without a break",
+    ("running", "waiting"),
+    window_seconds=DEADLOCKED_AFTER_SECONDS,
+    source="vLLM issues 39734, 45388",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StallState:
+    """What outlives the window.
+
+    ``still_since``: the sample from which no token came; ``lead_seconds``: how long it had lasted by
+    then; ``counted_seconds``: how much of it is in ``stalled_seconds``, all seconds so far;
+    ``typical_rate``: tokens a second before it; ``unchanged_since``: from when nothing moved;
+    ``longest_prefill_seconds``: longest standstill that ended by itself; ``idle_since``: from when
+    sequences wait and none runs.
+    """
+
+    stalled_seconds: float = 0.0
+    still_since: float | None = None
+    lead_seconds: float = 0.0
+    counted_seconds: float = 0.0
+    typical_rate: float | None = None
+    unchanged_since: float | None = None
+    longest_prefill_seconds: float = 0.0
+    idle_since: float | None = None
+
+
+def _derive(
+    window: Window[RankSample], _facts: EngineFacts, state: StallState
+) -> tuple[StallState, list[Point]]:
+    now = window.newest
+    points: list[Point] = []
+    before = window.samples[-2] if len(window.samples) > 1 else None
+    if before is not None and (window.restarted() or now.at - before.at > LONGEST_GAP_SECONDS):
+        before = None
+    if now.running is not None and now.generation_tokens_total is not None:
+        state = _decode(window, before, state)
+        points.append(Point(STALL_SECONDS, (), state.stalled_seconds))
+        age = now.at - state.still_since if state.still_since is not None else 0.0
+        points.append(Point(TOKEN_AGE, (), age))
+        state = _unchanged(now, before, state)
+        still = now.at - state.unchanged_since if state.unchanged_since is not None else 0.0
+        limit = max(FROZEN_AFTER_SECONDS, FROZEN_PREFILL_FACTOR * state.longest_prefill_seconds)
+        points.append(Point(FROZEN, (), float(still >= limit)))
+    if now.running is not None and now.waiting is not None:
+        idle = now.running == 0 and now.waiting > 0
+        since = (
+            (state.idle_since if before is not None and state.idle_since is not None else now.at)
+            if idle
+            else None
+        )
+        state = replace(state, idle_since=since)
+        points.append(
+            Point(DEADLOCKED, (), float(since is not None and now.at - since >= DEADLOCKED_AFTER_SECONDS))
+        )
+    return state, points
+
+
+def _decode(window: Window[RankSample], before: RankSample | None, state: StallState) -> StallState:
+    """Counts a standstill: its whole intervals, and its share of the intervals at both ends."""
+    now = window.newest
+    if before is None or before.generation_tokens_total is None or now.generation_tokens_total is None:
+        return replace(state, still_since=None, counted_seconds=0.0)
+    moved = now.generation_tokens_total - before.generation_tokens_total
+    if moved == 0 and now.running and before.running:
+        if state.still_since is None:
+            typical = _typical_rate(window)
+            lead = _stood_still(window.samples[-3:-1], typical)
+            state = replace(state, still_since=before.at, typical_rate=typical, lead_seconds=lead)
+        return _counted(state, now.at - (state.still_since or now.at), 0.0)
+    if state.still_since is None:
+        return state
+    still = before.at - state.still_since
+    state = _counted(state, still, _stood_still((before, now), state.typical_rate) if moved > 0 else 0.0)
+    longest = state.longest_prefill_seconds
+    if still < max(FROZEN_AFTER_SECONDS, FROZEN_PREFILL_FACTOR * longest):
+        # a standstill long enough to be called frozen teaches nothing about prefills
+        longest = max(longest, still)
+    return replace(state, still_since=None, counted_seconds=0.0, longest_prefill_seconds=longest)
+
+
+def _counted(state: StallState, still: float, tail: float) -> StallState:
+    seconds = state.lead_seconds + still + tail
+    if seconds < COUNT_FROM_SECONDS:
+        return state
+    stalled = state.stalled_seconds + seconds - state.counted_seconds
+    return replace(state, counted_seconds=seconds, stalled_seconds=stalled)
+
+
+def _typical_rate(window: Window[RankSample]) -> float | None:
+    """Median tokens a second between the neighbouring samples before the newest interval."""
+    rates = [
+        (after.generation_tokens_total - before.generation_tokens_total) / (after.at - before.at)
+        for before, after in window.intervals(TYPICAL_SECONDS)[:-1]
+        if after.generation_tokens_total is not None
+        and before.generation_tokens_total is not None
+        and after.generation_tokens_total > before.generation_tokens_total
+    ]
+    return statistics.median(rates) if rates else None
+
+
+def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
+    """Seconds of the interval that its tokens, at the usual rate, leave unexplained."""
+    if len(pair) < 2 or typical is None or typical <= 0:  # noqa: PLR2004 -- an interval has two ends
+        return 0.0
+    before, after = pair
+    seconds = after.at - before.at
+    if (
+        before.generation_tokens_total is None
+        or after.generation_tokens_total is None
+        or seconds > COUNT_FROM_SECONDS
+    ):
+        return 0.0
+    tokens = max(0.0, after.generation_tokens_total - before.generation_tokens_total)
+    return max(0.0, seconds - tokens / typical)
+
+
+def _unchanged(now: RankSample, before: RankSample | None, state: StallState) -> StallState:
+    if before is None or not now.running or _pulse(now) != _pulse(before):
+        return replace(state, unchanged_since=None)
+    return state if state.unchanged_since is not None else replace(state, unchanged_since=before.at)
+
+
+def _pulse(sample: RankSample) -> tuple[float | None, ...]:
+    """Everything that a living engine core moves. The front end's own counters are not among it."""
+    return (
+        sample.running,
+        sample.waiting,
+        sample.swapped,
+        sample.kv_usage_ratio,
+        sample.generation_tokens_total,
+        sample.prompt_tokens_total,
+        sample.preemptions_total,
+        sample.finished,
+        sample.prefix_queries_total,
+    )
+
+
+STALLS = Phenomenon("stalls", (TOKEN_AGE, STALL_SECONDS, FROZEN, DEADLOCKED), _derive, StallState())
