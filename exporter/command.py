@@ -1,0 +1,147 @@
+"""``thrashold exporter``: settings in, a running sidecar or one printed cycle out."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import click
+
+from exporter.clock import anchored_clock
+from exporter.cycle import CycleSettings, initial, step
+from exporter.live import LiveCycle, read_all_once
+from exporter.publication import Board
+from exporter.render import PLAIN
+from exporter.service import application, listening_socket, make_server
+from exporter.settings import SettingsError, load
+from exporter.sidecar import leave, run_loop, serve
+from exporter.sidecar_settings import SidecarSettings, parse_address
+from exporter.sources.engine import EngineSource
+from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
+
+logger = logging.getLogger(__name__)
+
+
+class UsageFailure(click.ClickException):
+    """Something the caller gave can't be used: one line, exit code 2."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.option(
+    "--engine",
+    "engines",
+    metavar="URL",
+    multiple=True,
+    help="An engine's metrics, as http://HOST:PORT. Repeatable.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    envvar="THRASHOLD_CONFIG",
+    show_envvar=True,
+    help="Settings in YAML.",
+)
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve; loopback by default.  [127.0.0.1:9807]")
+@click.option(
+    "--web-config",
+    metavar="FILE",
+    type=click.Path(),
+    help="TLS and basic auth, as Prometheus's exporters have them.",
+)
+@click.option("--once", is_flag=True, help="Print one cycle and end; exit code 1 where no engine answered.")
+def exporter(
+    engines: tuple[str, ...],
+    config_file: Path | None,
+    listen: str | None,
+    web_config: str | None,
+    once: bool,  # noqa: FBT001 - click calls by name
+) -> None:
+    """Watch engines and serve their signals, once a second.
+
+    A flag goes before the environment (THRASHOLD_LISTEN, THRASHOLD_ENGINES with commas between,
+    THRASHOLD_WEB_CONFIG, THRASHOLD_INTERVAL_SECONDS), the environment before the settings file.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    flags = {"engines": engines, "listen": listen, "web_config": web_config}
+    try:
+        settings = load(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
+        web = read_web_config(settings.web_config) if settings.web_config else WebConfig()
+        tls = tls_context(web.tls_server_config) if web.tls_server_config else None
+    except SettingsError as error:
+        raise UsageFailure(str(error)) from error
+    if not settings.engines:
+        raise UsageFailure(
+            "no engine to read: give --engine URL, set THRASHOLD_ENGINES, or list engines in a --config FILE"
+        )
+    if once:
+        _print_once(settings)
+    else:
+        _serve(settings, web, tls)
+
+
+def _live_cycle(settings: SidecarSettings) -> Any:  # noqa: ANN401 - the cycle's state is its own
+    clock = anchored_clock()
+    sources = [EngineSource(engine, clock, settings.interval_seconds) for engine in settings.engines]
+    return LiveCycle(sources, step, initial(CycleSettings()), clock, Board())
+
+
+def _print_once(settings: SidecarSettings) -> None:
+    cycle = _live_cycle(settings)
+
+    async def once() -> None:
+        await read_all_once(cycle.sources)
+        cycle.run_once()
+
+    run_loop(once())
+    newest = cycle.board.newest
+    click.echo(newest.rendering.body(PLAIN), nl=False)
+    for status in newest.statuses:
+        if not status.answering:
+            click.echo(f"{status.name}: {status.last_error or 'did not answer'}", err=True)
+    leave(0 if any(status.answering for status in newest.statuses) else 1)
+
+
+def _serve(settings: SidecarSettings, web: WebConfig, tls: ssl.SSLContext | None) -> None:
+    passwords = Passwords(web.basic_auth_users) if web.basic_auth_users else None
+    host, port = parse_address(settings.listen)
+    try:
+        listener = listening_socket(host, port)
+    except OSError as error:
+        raise click.ClickException(f"can't listen on {settings.listen}: {error.strerror or error}") from error
+    cycle = _live_cycle(settings)
+    server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
+    names = ", ".join(engine.name for engine in settings.engines)
+    logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)
+    _warn_if_open(listener, web)
+    run_loop(serve(cycle, server, listener, settings.interval_seconds))
+    logger.info("ended")
+    leave(0)
+
+
+def _shown(listener: socket.socket, *, secure: bool) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _warn_if_open(listener: socket.socket, web: WebConfig) -> None:
+    host = str(listener.getsockname()[0]).partition("%")[0]
+    tls = web.tls_server_config
+    asks = bool(web.basic_auth_users) or (
+        tls is not None and tls.client_auth_type == "RequireAndVerifyClientCert"
+    )
+    if not asks and not ipaddress.ip_address(host).is_loopback:
+        logger.warning(
+            "OPEN TO THE NETWORK: %s is not loopback and nobody is asked who they are;"
+            " set basic_auth_users or client certificates in a --web-config FILE",
+            host,
+        )

@@ -1,0 +1,46 @@
+"""The style and the script that stand inside the landing page."""
+
+from __future__ import annotations
+
+STYLE = """
+:root{--bg:#f6f7f9;--card:#fff;--ink:#1b2430;--dim:#5b6675;--line:#e2e6ec;--ok:#12754a;--bad:#b3261e;
+--measured:#12754a;--estimate:#8a5a00;--lower_bound:#5b45b0;--lagging:#1a5fb4}
+@media(prefers-color-scheme:dark){:root{--bg:#12161c;--card:#1b212a;--ink:#e6eaf0;--dim:#9aa6b5;--line:#2c3542;
+--ok:#4cc38a;--bad:#ff8a80;--measured:#4cc38a;--estimate:#e2b04a;--lower_bound:#b3a3f5;--lagging:#7cb3f5}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:90rem;padding:1rem;background:var(--bg);color:var(--ink);
+font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+header{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1rem}
+h1{font-size:1.5rem;margin:0}
+header p{margin:0;color:var(--dim);flex:1 1 auto}
+nav a{color:var(--lagging);margin-right:.75rem}
+h2{font-size:1.05rem;margin:1.5rem 0 .5rem}
+.card h2{margin:0 0 .5rem}
+h3{font:600 .95rem/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;margin:0;overflow-wrap:anywhere}
+.state{margin:.75rem 0}
+time,small,.hint{color:var(--dim)}
+.cards{display:grid;gap:.75rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,27rem),1fr));align-items:start}
+.card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.75rem .9rem;min-width:0}
+.card p{margin:.2rem 0 .5rem;color:var(--dim);font-size:.87rem}
+.tag{font:600 .72rem/1 system-ui,sans-serif;border:1px solid currentColor;border-radius:1rem;padding:.12rem .5rem;
+white-space:nowrap;display:inline-block;vertical-align:middle}
+.measured{color:var(--measured)}.estimate{color:var(--estimate)}
+.lower_bound{color:var(--lower_bound)}.lagging{color:var(--lagging)}
+table{border-collapse:collapse;width:100%;font-size:.87rem}
+th{text-align:left;font-weight:500;color:var(--dim);font-size:.78rem}
+th,td{padding:.2rem .6rem .2rem 0;border-top:1px solid var(--line);overflow-wrap:anywhere;vertical-align:top}
+thead th{border-top:0}
+.n{text-align:right;padding-right:0;padding-left:.5rem;font-variant-numeric:tabular-nums;white-space:nowrap}
+.ok{color:var(--ok)}.bad,.error td{color:var(--bad)}
+.error td{border-top:0;padding-top:0}
+#lost{font-weight:600}
+"""
+
+SCRIPT = """
+setInterval(async()=>{if(document.hidden)return;let lost=false;try{
+const answer=await fetch("/",{cache:"no-store",signal:AbortSignal.timeout(5000)});
+const page=new DOMParser().parseFromString(await answer.text(),"text/html");
+const fresh=page.querySelector("main");if(!answer.ok||!fresh)throw 0;
+if(!String(getSelection()))document.querySelector("main").replaceWith(document.adoptNode(fresh));
+}catch(_){lost=true}document.getElementById("lost").hidden=!lost},2000)
+"""

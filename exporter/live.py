@@ -1,0 +1,127 @@
+"""The live loop: sources on their own schedule, a cycle at a fixed interval, one newest publication."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from exporter.cycle import Snapshot, Value
+from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED
+from exporter.publication import Board, Publication
+from exporter.sources.source import STALE_AFTER_SECONDS, Observation, Source
+
+State = TypeVar("State")
+
+logger = logging.getLogger(__name__)
+
+_RESTART_SECONDS = 5.0
+_REPEAT_LOG_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class LiveCycle(Generic[State]):
+    """Runs the cycle over ``sources`` and keeps ``board`` up to date.
+
+    ``step`` is :func:`exporter.cycle.step`; ``clock`` gives seconds since the epoch and never jumps.
+    """
+
+    sources: Sequence[Source]
+    step: Callable[[State, float, Sequence[Observation]], tuple[State, Snapshot]]
+    state: State
+    clock: Callable[[], float]
+    board: Board
+    cycles: int = 0
+    failures: int = 0
+    skipped: int = 0
+    _newest_good: Snapshot | None = None
+    _logged: dict[str, float] = field(default_factory=dict)
+
+    def run_once(self) -> None:
+        """Run one cycle and publish it. Raises nothing: a cycle that breaks off is logged and counted.
+
+        After a failure the last good values stay for as long as a source's would, then they vanish.
+        """
+        start = time.perf_counter()
+        now = self.clock()
+        observations = self._observe()
+        self.cycles += 1
+        try:
+            self.state, snapshot = self.step(self.state, now, observations)
+            self._newest_good = snapshot
+        except Exception as error:  # noqa: BLE001 - one failure stays one failure
+            self.failures += 1
+            self._log(f"cycle: {error!r}", "the cycle broke off", error)
+            snapshot = self._after_failure(now)
+        own = (
+            Value(CYCLES, (), float(self.cycles), is_peak=False),
+            Value(CYCLE_FAILURES, (), float(self.failures), is_peak=False),
+            Value(CYCLES_SKIPPED, (), float(self.skipped), is_peak=False),
+            Value(CYCLE_SECONDS, (), time.perf_counter() - start, is_peak=False),
+        )
+        snapshot = replace(snapshot, values=snapshot.values + own)
+        self.board.newest = Publication(snapshot, tuple(each.status for each in observations))
+
+    async def run(self, interval_seconds: float) -> None:
+        """Run cycles until cancelled, each at start + n x interval; those missed are skipped, not bunched."""
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        tick = 0
+        while True:
+            tick += 1
+            await asyncio.sleep(start + tick * interval_seconds - loop.time())
+            missed = int((loop.time() - start) / interval_seconds) - tick
+            if missed > 0:
+                self.skipped += missed
+                tick += missed
+            self.run_once()
+
+    def _observe(self) -> list[Observation]:
+        observations = []
+        for source in self.sources:
+            try:
+                observations.append(source.observe())
+            except Exception as error:  # noqa: BLE001 - one failure stays one failure
+                self.failures += 1
+                self._log(f"{source.name}: {error!r}", f"source {source.name} can't be observed", error)
+        return observations
+
+    def _after_failure(self, now: float) -> Snapshot:
+        last = self._newest_good
+        if last is not None and now - last.at <= STALE_AFTER_SECONDS:
+            return last
+        return Snapshot(at=now, values=(), ready=False)
+
+    def _log(self, key: str, text: str, error: Exception) -> None:
+        """Log each failure with its traceback, but the same one at most once a minute."""
+        now = time.monotonic()
+        if now - self._logged.get(key, -_REPEAT_LOG_SECONDS) >= _REPEAT_LOG_SECONDS:
+            self._logged = {each: at for each, at in self._logged.items() if now - at < _REPEAT_LOG_SECONDS}
+            self._logged[key] = now
+            logger.error("%s: %r", text, error, exc_info=error)
+
+
+async def keep_running(source: Source) -> None:
+    """Run ``source`` until cancelled; one that ends or breaks off is logged and started again."""
+    while True:
+        try:
+            await source.run()
+            logger.error("source %s ended; it is started again", source.name)
+        except Exception:
+            logger.exception("source %s broke off; it is started again", source.name)
+        await asyncio.sleep(_RESTART_SECONDS)
+
+
+async def read_all_once(sources: Sequence[Source]) -> None:
+    """Let every source read once, all at the same time."""
+
+    async def read(source: Source) -> None:
+        try:
+            await source.read_once()
+        except Exception:
+            logger.exception("source %s broke off", source.name)
+
+    await asyncio.gather(*(read(source) for source in sources))

@@ -1,0 +1,75 @@
+"""The sidecar as a running process: sources, cycle and server in one loop, and a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Coroutine
+from typing import Any, NoReturn, TypeVar
+
+from exporter.live import LiveCycle, keep_running
+from exporter.service import Server
+
+Result = TypeVar("Result")
+
+logger = logging.getLogger(__name__)
+
+_CANCEL_SECONDS = 0.2
+"""What a task gets to end in once it is told to; SIGTERM promises one second in all."""
+_THREAD_SECONDS = 0.05
+
+
+async def serve(
+    cycle: LiveCycle[Any], server: Server, listener: socket.socket, interval_seconds: float
+) -> None:
+    """Run sources, cycle and server until SIGTERM or SIGINT. Raises what ended the cycle or the server."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop)
+    sources = [loop.create_task(keep_running(source)) for source in cycle.sources]
+    cycle.run_once()
+    ticking = loop.create_task(cycle.run(interval_seconds))
+    serving = loop.create_task(server.serve(sockets=[listener]))
+    ended, _ = await asyncio.wait({ticking, serving}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (ticking, *sources):
+        task.cancel()
+    await asyncio.wait({ticking, *sources}, timeout=_CANCEL_SECONDS)
+    for task in ended:
+        task.result()
+
+
+def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run ``main``, as ``asyncio.run`` does, but wait for no thread afterwards.
+
+    A name lookup that hangs sits in a thread that nobody can end; ``asyncio.run`` would wait for it.
+    """
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        rest = asyncio.all_tasks(loop)
+        for task in rest:
+            task.cancel()
+        if rest:
+            loop.run_until_complete(asyncio.wait(rest, timeout=_CANCEL_SECONDS))
+        loop.close()
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with ``code``, even where a thread hangs."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(_THREAD_SECONDS)
+            if thread.is_alive():
+                logging.shutdown()
+                for stream in (sys.stdout, sys.stderr):
+                    with contextlib.suppress(OSError, ValueError):
+                        stream.flush()
+                os._exit(code)
+    sys.exit(code)

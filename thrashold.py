@@ -1,0 +1,75 @@
+"""The one command line. Each part's sub-commands are loaded only when they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sub-command: the module and attribute it lives in, and its line in the overview."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+PARTS = {
+    "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
+}
+"""A part that needs an extra stands here all the same: what is missing is said when it is called."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its sub-commands by name and imports only the one that runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
+        """Name all sub-commands."""
+        return sorted(PARTS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the sub-command ``cmd_name``, or give None where there is none of that name."""
+        part = PARTS.get(cmd_name)
+        if part is None:
+            return None
+        command = getattr(import_module(part.module), part.attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{part.module}.{part.attribute} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the summaries, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, PARTS[name].summary) for name in self.list_commands(ctx)])
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
+    if wanted and not ctx.resilient_parsing:
+        from importlib import metadata  # noqa: PLC0415 - slow to load, and only needed here
+
+        try:
+            version = metadata.version("thrashold")
+        except metadata.PackageNotFoundError:
+            version = "unknown: run from a checkout that is not installed"
+        click.echo(f"thrashold {version}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version.",
+)
+def main() -> None:
+    """Watch the KV cache of LLM serving fleets and warn before a fleet thrashes."""
+
+
+if __name__ == "__main__":
+    main(prog_name="thrashold")
