@@ -1,0 +1,169 @@
+"""A load client for one phase, run by the engine's own Python (its HTTP client is the lightest at hand).
+
+``python drive.py URL PHASE SECONDS LOG``: so many clients one after the other as the phase says, each
+asking for streamed completions until SECONDS are over, then up to DRAIN_SECONDS for what is
+still running. LOG gets one JSON line a request: what its client saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TextIO
+
+import aiohttp  # the engine brings it
+
+DRAIN_SECONDS = 25.0
+FIRST_TOKEN, LAST_TOKEN = 260, 2000  # past the bytes and the special tokens
+PREFIX_TOKENS, PREFIXES = 256, 4
+RETRIES = 2
+
+
+@dataclass(frozen=True)
+class Phase:
+    """How many clients ask for what; ``leaving`` is the share of requests whose client walks off."""
+
+    clients: int
+    prompt: tuple[int, int]
+    answer: tuple[int, int]
+    leaving: float
+
+
+@dataclass
+class Seen:
+    """One request as its client saw it."""
+
+    phase: str
+    begin: float
+    over: float = 0.0
+    end: str = "error"
+    error: str = ""
+    tokens: int = 0
+    first: float | None = None
+    last: float | None = None
+    max_gap: float = 0.0
+
+    def token(self) -> None:
+        """Another one came in."""
+        now = time.time()
+        if self.last is None:
+            self.first = now
+        else:
+            self.max_gap = max(self.max_gap, now - self.last)
+        self.last = now
+        self.tokens += 1
+
+
+PHASES = {
+    "load": Phase(6, (50, 400), (32, 200), 0.05),
+    # three times what the cache holds: sequences must be preempted
+    "overload": Phase(24, (200, 1100), (200, 800), 0.25),
+    "steady": Phase(3, (50, 200), (800, 1200), 0.0),
+    "doomed": Phase(3, (50, 200), (1000, 1200), 0.0),
+}
+
+
+class Client:
+    """One user: asks, reads, asks again."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, name: str, number: int, log: TextIO) -> None:
+        """The ``number``-th client of the phase called ``name``."""
+        self._session, self._url, self._name, self._log = session, url, name, log
+        self._phase = PHASES[name]
+        self._random = _seeded(f"{name} {number}")  # the same questions each time
+
+    async def until(self, deadline: float) -> None:
+        """Ask one thing after the other."""
+        chance, phase = self._random, self._phase
+        while time.time() < deadline:
+            prompt, length = self._prompt(), chance.randrange(*phase.answer)
+            leave_after = chance.randrange(5, 80) if chance.random() < phase.leaving else None
+            for _ in range(1 + RETRIES):
+                end = await self._ask(prompt, length, leave_after)
+                if end == "error":
+                    return
+                if end == "done" or time.time() > deadline:
+                    break
+                await asyncio.sleep(0.1)  # who walked off comes back with the same question, mostly to stay
+                leave_after = leave_after if chance.random() < 0.3 else None
+            await asyncio.sleep(chance.random() * 0.2)
+
+    def _prompt(self) -> list[int]:
+        length = self._random.randrange(*self._phase.prompt)
+        shares = self._random.random() < 0.6
+        start = _seeded(str(self._random.randrange(PREFIXES))) if shares else self._random
+        prompt = [start.randrange(FIRST_TOKEN, LAST_TOKEN) for _ in range(min(length, PREFIX_TOKENS))]
+        return prompt + [self._random.randrange(FIRST_TOKEN, LAST_TOKEN) for _ in range(length - len(prompt))]
+
+    async def _ask(self, prompt: list[int], length: int, leave_after: int | None) -> str:
+        seen = Seen(self._name, time.time())
+        body = {
+            "model": "tiny",
+            "prompt": prompt,
+            "max_tokens": length,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        try:
+            async with self._session.post(f"{self._url}/v1/completions", json=body) as answer:
+                answer.raise_for_status()
+                seen.end = await _read(answer, seen, leave_after)
+                if seen.end == "left":
+                    answer.close()  # the connection goes, as when a browser tab is shut
+        except asyncio.CancelledError:
+            seen.end = "cut"
+            raise
+        except (aiohttp.ClientError, OSError) as error:
+            seen.error = repr(error)[:200]
+        finally:
+            seen.over = time.time()
+            self._log.write(json.dumps(asdict(seen)) + "\n")
+        return seen.end
+
+
+async def _read(answer: aiohttp.ClientResponse, seen: Seen, leave_after: int | None) -> str:
+    """How the stream ended: ``done``, ``left``, or ``error`` when it lacks its last word."""
+    end = "error"
+    async for line in answer.content:
+        if not line.startswith(b"data:"):
+            continue
+        if line.startswith(b"data: [DONE]"):
+            break
+        if b'"choices":[]' in line:  # the last chunk says how many tokens there really were
+            seen.tokens = json.loads(line[5:])["usage"]["completion_tokens"]
+            end = "done"
+        elif b'"error"' in line:
+            seen.error = line[5:205].decode(errors="replace")
+        else:
+            seen.token()
+            if leave_after and seen.tokens >= leave_after:
+                return "left"
+    return end
+
+
+def _seeded(seed: str) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - repeatable on purpose, guards nothing
+
+
+async def main(url: str, name: str, seconds: float, log: TextIO) -> None:
+    """Drive one phase to its end."""
+    deadline = time.time() + seconds
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
+        clients = [Client(session, url, name, i, log) for i in range(PHASES[name].clients)]
+        tasks = [asyncio.create_task(client.until(deadline)) for client in clients]
+        _, late = await asyncio.wait(tasks, timeout=seconds + DRAIN_SECONDS)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[4]).open("a", buffering=1, encoding="utf-8") as log_file:
+        asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), log_file))

@@ -1,0 +1,254 @@
+"""What the sidecar said against what happened, one figure a claim. It reads a recording and nothing else."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from exporter.derive.pingpong import BOUND_SECONDS, HISTOGRAM_SECONDS
+from tests.real_engine import truth
+from tests.real_engine.recorder import Row
+from tests.real_engine.recording import Recording
+
+LAG_SECONDS = 1.0  # a scrape shows a cycle up to a second old
+STARTED_AT_LEAST = 20  # fewer preemptions make no share worth comparing
+
+
+class Figure(NamedTuple):
+    """One claim: what was measured, what is true, how far apart they may be, and whether they are."""
+
+    measured: float | None
+    truth: float | None
+    allowed: str
+    holds: bool
+    note: str = ""
+
+
+class Instant(NamedTuple):
+    """A scrape and the time its engine numbers are from (at most ``LAG_SECONDS`` before it)."""
+
+    row: Row
+    at: float
+
+
+def instants(run: Recording, begin: str, end: str) -> Iterator[Instant]:
+    """Scrapes with an engine sample of their own: a stalled engine repeats the last one."""
+    last = 0.0
+    for row in run.between(begin, end):
+        age = row.get("source_age_seconds", source=str(run.facts["engine"]))
+        if age is None or row.at - age < last + 0.5:
+            continue
+        last = row.at - age
+        yield Instant(row, last)
+
+
+def preemptions(run: Recording) -> Figure:
+    measured = run.last_before("quiet_over").get("preemptions_total")
+    ends = [end for end in run.oracle.ends if end.at < run.marks["quiet_over"]]
+    happened = sum(hit.at < run.marks["quiet_over"] for hit in run.oracle.preemptions)
+    untold = truth.untold_preemptions(ends)
+    allowed = 2 + untold
+    return _within(
+        measured,
+        happened,
+        allowed,
+        f"+-2 and {untold} untold",
+        f"{_aborted_after_one(ends)} aborted after one",
+    )
+
+
+def _aborted_after_one(ends: Iterable[truth.End]) -> int:
+    return sum(end.aborted and end.preemptions > 0 for end in ends)
+
+
+def tail_expected(run: Recording) -> Figure:
+    measured = happened = 0.0
+    count = 0
+    for row, at in instants(run, "overload", "overload_over"):
+        expected = row.get("tail_fragmentation_tokens", bound="expected")
+        true = truth.mean_tail(run.oracle.steps, at - LAG_SECONDS, at)
+        if expected is not None and true is not None:
+            measured, happened, count = measured + expected, happened + true, count + 1
+    return _within(measured, happened, 0.05 * happened, "+-5 %", f"tokens, the sum of {count} instants")
+
+
+def tail_bounds(run: Recording) -> Figure:
+    outside, count = 0, 0
+    for row, at in instants(run, "load", "quiet_over"):
+        least = row.get("tail_fragmentation_tokens", bound="min")
+        most = row.get("tail_fragmentation_tokens", bound="max")
+        true = truth.tail_range(run.oracle.steps, at - LAG_SECONDS, at)
+        if least is not None and most is not None and true is not None:
+            count += 1
+            outside += true[1] < least or true[0] > most
+    return Figure(outside, 0, "none", outside == 0 and count > 0, f"instants outside min..max, of {count}")
+
+
+def pingpong_histogram(run: Recording) -> Figure:
+    said, true = [], []
+    for row, at in instants(run, "overload", "quiet_over"):
+        share = row.get("pingpong_ratio", method="histogram")
+        found = truth.finished_repeat_share(run.oracle.ends, at - HISTOGRAM_SECONDS, at - LAG_SECONDS / 2)
+        if share is not None and found is not None and found[1] >= STARTED_AT_LEAST:
+            said.append(share)
+            true.append(found[0])
+    if not said:
+        return Figure(None, None, "+-0.05", holds=False, note="never seen beside enough preemptions")
+    worst = max(abs(a - b) for a, b in zip(said, true, strict=True))
+    error = statistics.fmean(abs(a - b) for a, b in zip(said, true, strict=True))
+    note = f"at the end; over {len(said)} instants {error:.3f} off on average, {worst:.3f} at worst"
+    last = abs(said[-1] - true[-1])
+    return Figure(said[-1], true[-1], "+-0.05", holds=last <= 0.05 and error <= 0.05, note=note)
+
+
+def pingpong_bound(run: Recording) -> Figure:
+    """Preemptions are told late, so the truth is the most that any window ending within 3 s says."""
+    excess, highest, beside, count = 0.0, 0.0, 0.0, 0
+    for row, at in instants(run, "overload", "quiet_over"):
+        bound = row.get("pingpong_ratio", method="bound")
+        shares = [_share(run, at - late) for late in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)]
+        known = [share for share in shares if share is not None]
+        if bound is None or not known:
+            continue
+        count += 1
+        excess = max(excess, bound - max(known))
+        if bound >= highest:
+            highest, beside = bound, max(known)
+    note = f"highest of {count} instants, beside the truth there; most above it: {excess:.3f}"
+    return Figure(highest, beside, "never above", excess <= 0.0 and count > 0, note)
+
+
+def _share(run: Recording, at: float) -> float | None:
+    return truth.repeat_share(run.oracle.preemptions, at - BOUND_SECONDS, at)
+
+
+def client_aborts(run: Recording) -> Figure:
+    measured = run.last_before("quiet_over").get("client_aborts_total")
+    happened = truth.aborts(end for end in run.oracle.ends if end.at < run.marks["quiet_over"])
+    left = sum(request.end in ("left", "cut") for request in run.requests)
+    return _within(measured, happened, 2, "+-2", f"{left} clients left, some too late to matter")
+
+
+def token_interval(run: Recording) -> Figure:
+    """Where the trailing 30 s of the signal lie wholly under overload."""
+    said, true = [], []
+    for row, at in instants(run, "overload", "overload_over"):
+        interval = row.get("token_interval_seconds")
+        gap = truth.mean_gap(run.requests, at - 30.0, at)
+        if at - 30.0 >= run.marks["overload"] and interval is not None and gap is not None:
+            said.append(interval)
+            true.append(gap)
+    if not said:
+        return Figure(None, None, "+-10 %", holds=False, note="no instant with 30 s of overload behind it")
+    measured, happened = statistics.fmean(said), statistics.fmean(true)
+    return _within(measured, happened, 0.1 * happened, "+-10 %", f"seconds, the mean of {len(said)} instants")
+
+
+def stall_counted(run: Recording) -> Figure:
+    before = run.last_before("short_stop").get("decode_stall_seconds_total")
+    after = run.last_before("short_stop_settled").get("decode_stall_seconds_total")
+    rise = after - before if before is not None and after is not None else None
+    stood = run.marks["short_stop_over"] - run.marks["short_stop"]
+    return _within(rise, stood, 1.0, "4 to 6 s")
+
+
+def frozen_told(run: Recording) -> Figure:
+    alarms = [
+        row.at - run.marks["long_stop"]
+        for row in run.between("long_stop", "long_stop_over")
+        if row.get("engine_frozen") == 1.0
+    ]
+    early = [row for row in run.between("load", "long_stop") if row.get("engine_frozen") == 1.0]
+    after = run.last_before("long_stop_settled").get("engine_frozen")
+    holds = bool(alarms) and after == 0.0 and not early
+    note = f"seconds into the stop; {len(early)} false before it, {after} after it"
+    return Figure(alarms[0] if alarms else None, 30.0, "1, then 0", holds, note)
+
+
+def requests_survive(run: Recording) -> Figure:
+    across = [
+        request.end
+        for request in run.of_phase("steady")
+        if request.begin < run.marks["long_stop"] and request.over > run.marks["long_stop_over"]
+    ]
+    done = across.count("done")
+    return Figure(
+        done, len(across), "all", bool(across) and done == len(across), "requests the long stop fell into"
+    )
+
+
+def source_down(run: Recording) -> Figure:
+    engine = str(run.facts["engine"])
+    down = [
+        row.at - run.marks["kill"]
+        for row in run.between("kill", "over")
+        if row.get("source_up", source=engine) == 0.0
+    ]
+    holds = bool(down) and down[0] <= 4.0
+    return Figure(down[0] if down else None, 0.0, "within 4 s", holds, "seconds from kill to source_up 0")
+
+
+def signals_vanish(run: Recording) -> Figure:
+    """The last scrape after the kill with a gauge of the engine."""
+    seen = [row.at - run.marks["kill"] for row in run.between("kill", "over") if _engine_gauges(row)]
+    end = run.rows[-1].at - run.marks["kill"]
+    last = max(seen, default=0.0)
+    return Figure(
+        last, None, "within 20 s", bool(seen) and last <= 20.0 < end, "seconds from kill to the last gauge"
+    )
+
+
+def unknown_is_absent(run: Recording) -> Figure:
+    """Before the engine's first answer it has no gauges; what such an engine can't tell never shows."""
+    engine = str(run.facts["engine"])
+    wrong: set[str] = set()
+    early = [
+        row for row in run.rows if row.at < run.marks["ready"] and not row.get("source_up", source=engine)
+    ]
+    for row in early:
+        wrong.update(_engine_gauges(row))
+    for row in run.rows:
+        wrong.update(
+            v.name for v in row.values if v.name.startswith(("pcie_", "gateway_", "orphan_", "swap_bytes"))
+        )
+        wrong.update(f"{v.name}{{state=swapped}}" for v in row.all("sequences", state="swapped"))
+    note = f"{len(early)} scrapes before the engine answered" + (
+        f"; zeros or worse: {sorted(wrong)}" if wrong else ""
+    )
+    return Figure(len(wrong), 0, "none", not wrong and bool(early), note)
+
+
+def always_answers(run: Recording) -> Figure:
+    failed = [row.error for row in run.rows if row.error]
+    times = sorted(row.seconds for row in run.rows)
+    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+    note = f"failed scrapes of {len(times)}; p99 {p99 * 1000:.1f} ms, longest {times[-1] * 1000:.1f} ms"
+    return Figure(len(failed), 0, "none", not failed, note + "".join(f"; {error}" for error in failed[:1]))
+
+
+FIGURES: dict[str, Callable[[Recording], Figure]] = {
+    "preemptions": preemptions,
+    "tail fragmentation, expected": tail_expected,
+    "tail fragmentation, bounds": tail_bounds,
+    "ping-pong, histogram": pingpong_histogram,
+    "ping-pong, bound": pingpong_bound,
+    "client aborts": client_aborts,
+    "token interval": token_interval,
+    "decode stall": stall_counted,
+    "engine frozen": frozen_told,
+    "requests survive the stop": requests_survive,
+    "source down": source_down,
+    "signals vanish": signals_vanish,
+    "unknown is absent": unknown_is_absent,
+    "always answers": always_answers,
+}
+
+
+def _engine_gauges(row: Row) -> set[str]:
+    return {value.name for value in row.values if value.kind == "gauge" and "engine" in value.labels}
+
+
+def _within(measured: float | None, happened: float, margin: float, allowed: str, note: str = "") -> Figure:
+    holds = measured is not None and abs(measured - happened) <= margin
+    return Figure(measured, happened, allowed, holds, note)
