@@ -1,0 +1,218 @@
+"""What vLLM calls things, from 0.2.7 to 0.33, V0 and V1: the one home of its metric names.
+
+A stem is a name without its prefix (``vllm:``, ``vllm_`` after OpenMetrics negotiation,
+``ray_vllm:`` and ``ray_vllm_`` under Ray) and, for counters, without ``_total``, which consumers
+and front ends add or drop (Ray may even add a second one). First and last releases are noted where
+a name came or went; the whole history is in the project's research notes.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+PREFIX = re.compile(r"^(?:ray_)?vllm[:_]")
+TOTAL = "_total"
+PROCESS_START_TIME = "process_start_time_seconds"
+"""Single process only: absent with several API servers."""
+HTTP_REQUESTS = "http_requests_total"
+"""By handler, method and status (grouped as ``2xx``); missing in some V0 builds (#17406)."""
+
+COMPLETION_HANDLERS = frozenset(
+    {
+        "/v1/completions",
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/messages",
+        "/v1/audio/transcriptions",
+        "/v1/audio/translations",
+        "/cohere/v2/chat",
+        "/generate",
+        "/inference/v1/generate",
+        "/invocations",
+    }
+)
+"""Handlers whose POST makes one generation request. The batch handlers make many and are left out."""
+
+
+class Kind(enum.Enum):
+    """How readings of one field that differ only in labels we don't know are put together."""
+
+    COUNTER = "sum"
+    COUNT = "sum, but the highest over pid: API servers repeat one gauge"
+    RATIO = "highest, and never above 1"
+    HISTOGRAM = "sum of each bucket"
+    INFO = "the label that holds the number"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name:
+    """One spelling of one field.
+
+    ``field`` is ``RankSample``'s. ``only`` holds a label and the value it must have; ``by`` is the
+    label a labelled field is told by, or the one that holds an INFO's number. ``off`` is a value
+    that means "switched off". ``part`` is the suffix of a histogram's series.
+    """
+
+    field: str
+    kind: Kind
+    stem: str
+    only: tuple[str, str] | None = None
+    by: str | None = None
+    off: float | None = None
+    part: str = ""
+
+
+def _names(field: str, kind: Kind, *stems: str, **more: str | float) -> Iterator[Name]:
+    for stem in stems:
+        by, off = more.get("by"), more.get("off")
+        yield Name(
+            field,
+            kind,
+            stem,
+            by=by if isinstance(by, str) else None,
+            off=off if isinstance(off, float) else None,
+        )
+
+
+def _histogram(field: str, *stems: str) -> Iterator[Name]:
+    for stem in stems:
+        for part in ("_bucket", "_sum", "_count"):
+            yield Name(field, Kind.HISTOGRAM, stem, part=part)
+
+
+# Within a field the newest spelling comes first, and wins where an engine exposes several: both
+# are the same quantity, and adding them would double it.
+NAMES: tuple[Name, ...] = tuple(
+    chain(
+        _names("running", Kind.COUNT, "num_requests_running"),
+        _names("waiting", Kind.COUNT, "num_requests_waiting"),
+        _names("swapped", Kind.COUNT, "num_requests_swapped"),  # V0, gone in 0.9.1
+        _names("waiting_by_reason", Kind.COUNT, "num_requests_waiting_by_reason", by="reason"),  # 0.20
+        # gpu_ was dropped in 0.9.2; 0.9.2 to 0.10.2 expose both
+        _names("kv_usage_ratio", Kind.RATIO, "kv_cache_usage_perc", "gpu_cache_usage_perc"),
+        _names("kv_token_usage_ratio", Kind.RATIO, "kv_cache_token_usage_perc"),  # proposed, #57336
+        _names("swap_tier_usage_ratio", Kind.RATIO, "cpu_cache_usage_perc"),  # V0, gone in 0.9.1
+        # 0.24 split the offload counter by direction and keeps the old one beside it
+        _names("swap_in_bytes_total", Kind.COUNTER, "kv_offload_load_bytes"),
+        (
+            Name(
+                "swap_in_bytes_total", Kind.COUNTER, "kv_offload_total_bytes", ("transfer_type", "CPU_to_GPU")
+            ),
+        ),
+        _names("swap_out_bytes_total", Kind.COUNTER, "kv_offload_store_bytes"),
+        (
+            Name(
+                "swap_out_bytes_total",
+                Kind.COUNTER,
+                "kv_offload_total_bytes",
+                ("transfer_type", "GPU_to_CPU"),
+            ),
+        ),
+        # The simple connector (0.31) counts blocks. Its used_blocks are those pinned by transfers, not
+        # the tier's occupancy, like kv_offload_cpu_cache_usage_perc: neither is read as one.
+        _names("swap_in_blocks_total", Kind.COUNTER, "simple_kv_offload_load_blocks"),
+        (
+            Name(
+                "swap_out_blocks_total",
+                Kind.COUNTER,
+                "simple_kv_offload_save_outcomes",
+                ("outcome", "stored"),
+            ),
+        ),
+        _names("swap_tier_bytes", Kind.INFO, "kv_offload_config_info", by="cpu_kv_cache_size_bytes"),  # 0.33
+        _names("swap_tier_blocks", Kind.INFO, "simple_kv_offload_info", by="capacity_blocks"),
+        _names("preemptions_total", Kind.COUNTER, "num_preemptions"),
+        _names("prompt_tokens_total", Kind.COUNTER, "prompt_tokens"),
+        (
+            Name(
+                "prompt_tokens_computed_total",
+                Kind.COUNTER,
+                "prompt_tokens_by_source",  # 0.16
+                ("source", "local_compute"),
+            ),
+        ),
+        _names("generation_tokens_total", Kind.COUNTER, "generation_tokens"),
+        # gpu_ was dropped in 0.9.2; up to 0.8 these count blocks, then tokens: only their ratio is one unit
+        _names("prefix_queries_total", Kind.COUNTER, "prefix_cache_queries", "gpu_prefix_cache_queries"),
+        _names("prefix_hits_total", Kind.COUNTER, "prefix_cache_hits", "gpu_prefix_cache_hits"),
+        _names("external_queries_total", Kind.COUNTER, "external_prefix_cache_queries"),  # 0.11.2
+        _names("prefix_hit_ratio", Kind.RATIO, "gpu_prefix_cache_hit_rate", off=-1.0),  # V0
+        _names("finished_total", Kind.COUNTER, "request_success", by="finished_reason"),
+        _histogram("time_to_first_token", "time_to_first_token_seconds"),
+        # renamed in 0.10.2, both until 0.11.2; request_time_per_output_token is another quantity
+        _histogram("inter_token_latency", "inter_token_latency_seconds", "time_per_output_token_seconds"),
+        _histogram("request_time_per_output_token", "request_time_per_output_token_seconds"),
+        _histogram("end_to_end_latency", "e2e_request_latency_seconds"),
+        _histogram("queue_time", "request_queue_time_seconds", "time_in_queue_requests"),
+        _histogram("prefill_time", "request_prefill_time_seconds"),
+        _histogram("request_prompt_tokens", "request_prompt_tokens"),
+        _histogram("request_generation_tokens", "request_generation_tokens"),
+        _histogram("request_preemptions", "request_num_preemptions"),  # 0.30
+        _histogram("iteration_tokens", "iteration_tokens_total"),  # a histogram in spite of its name
+    )
+)
+
+CACHE_CONFIG = Name("config", Kind.INFO, "cache_config_info")
+"""Its labels are the whole configuration; it has no model_name. An Info before 0.5.5, same text."""
+ADMISSION_REJECTIONS = Name("admission_rejections_total", Kind.COUNTER, "admission_rejections", by="reason")
+"""0.32; of the front end, not of a rank."""
+STARTED_AT = Name("started_at", Kind.COUNT, PROCESS_START_TIME)
+HTTP_OK = Name("http_ok_total", Kind.COUNTER, HTTP_REQUESTS)
+HTTP_OTHER = Name("http_other", Kind.COUNTER, HTTP_REQUESTS)
+"""Any other answer: it tells "no completion yet" from "not counted at all"."""
+
+V1_STEMS = frozenset(
+    {
+        "kv_cache_usage_perc",
+        "prefix_cache_queries",
+        "prefix_cache_hits",
+        "gpu_prefix_cache_queries",
+        "gpu_prefix_cache_hits",
+    }
+)
+"""Names only V1 ever had: they tell it where the ``engine`` label (0.8.3) is missing."""
+NULL_BLOCK_STEM = "inter_token_latency_seconds"
+NULL_BLOCK_LABEL = "kv_cache_memory_bytes"
+"""Both came with 0.10.2, as did usage that leaves V1's null block out of its denominator."""
+OFFLOAD_FIELDS = frozenset(
+    {
+        "swap_in_bytes_total",
+        "swap_out_bytes_total",
+        "swap_in_blocks_total",
+        "swap_out_blocks_total",
+        "swap_tier_bytes",
+        "swap_tier_blocks",
+    }
+)
+"""Fields that only an offloading connector fills."""
+
+
+def _grouped(names: Iterable[tuple[str, Name]]) -> dict[str, tuple[Name, ...]]:
+    groups: dict[str, tuple[Name, ...]] = {}
+    for key, name in names:
+        groups[key] = (*groups.get(key, ()), name)
+    return groups
+
+
+BY_FIELD = _grouped((name.field, name) for name in NAMES if name.part in ("", "_bucket"))
+"""A field's spellings, the preferred first; of a histogram its buckets."""
+HISTOGRAM_PARTS = {
+    (name.stem, name.part): name for name in NAMES if name.kind is Kind.HISTOGRAM and name.part != "_bucket"
+}
+_BY_STEM = _grouped((name.stem + name.part, name) for name in (*NAMES, CACHE_CONFIG, ADMISSION_REJECTIONS))
+
+
+def spellings(series_name: str) -> tuple[Name, ...]:
+    """What a series of this name may mean; empty for names that are not vLLM's or mean nothing to us."""
+    stem, prefixes = PREFIX.subn("", series_name, count=1)
+    if not prefixes:
+        return ()
+    found = _BY_STEM.get(stem)
+    while found is None and stem.endswith(TOTAL):
+        stem = stem.removesuffix(TOTAL)
+        found = _BY_STEM.get(stem)
+    return found or ()
