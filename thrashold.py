@@ -48,13 +48,9 @@ class LazyGroup(click.Group):
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
     if wanted and not ctx.resilient_parsing:
-        from importlib import metadata  # noqa: PLC0415 - slow to load, and only needed here
+        from exporter.version import installed_version  # noqa: PLC0415 - --help needs click alone
 
-        try:
-            version = metadata.version("thrashold")
-        except metadata.PackageNotFoundError:
-            version = "unknown: run from a checkout that is not installed"
-        click.echo(f"thrashold {version}")
+        click.echo(f"thrashold {installed_version()}")
         ctx.exit()
 
 

@@ -7,13 +7,15 @@ import logging
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from exporter.clock import anchored_clock
-from exporter.cycle import CycleSettings, initial, step
+from exporter.cycle import CycleSettings, State, initial, step
+from exporter.derive.phenomenon import EngineFacts
+from exporter.facts import engine_facts
 from exporter.live import LiveCycle, read_all_once
 from exporter.publication import Board
 from exporter.render import PLAIN
@@ -22,6 +24,7 @@ from exporter.settings import SettingsError, load
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
+from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
 
 logger = logging.getLogger(__name__)
@@ -71,10 +74,11 @@ def exporter(
     THRASHOLD_WEB_CONFIG, THRASHOLD_INTERVAL_SECONDS), the environment before the settings file.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     flags = {"engines": engines, "listen": listen, "web_config": web_config}
     try:
         settings = load(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
+        facts = {engine.name: engine_facts(engine) for engine in settings.engines}
         web = read_web_config(settings.web_config) if settings.web_config else WebConfig()
         tls = tls_context(web.tls_server_config) if web.tls_server_config else None
     except SettingsError as error:
@@ -84,20 +88,18 @@ def exporter(
             "no engine to read: give --engine URL, set THRASHOLD_ENGINES, or list engines in a --config FILE"
         )
     if once:
-        _print_once(settings)
+        _print_once(_live_cycle(settings, facts))
     else:
-        _serve(settings, web, tls)
+        _serve(settings, _live_cycle(settings, facts), web, tls)
 
 
-def _live_cycle(settings: SidecarSettings) -> Any:  # noqa: ANN401 - the cycle's state is its own
+def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> LiveCycle[State]:
     clock = anchored_clock()
     sources = [EngineSource(engine, clock, settings.interval_seconds) for engine in settings.engines]
-    return LiveCycle(sources, step, initial(CycleSettings()), clock, Board())
+    return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 
-def _print_once(settings: SidecarSettings) -> None:
-    cycle = _live_cycle(settings)
-
+def _print_once(cycle: LiveCycle[State]) -> None:
     async def once() -> None:
         await read_all_once(cycle.sources)
         cycle.run_once()
@@ -111,14 +113,15 @@ def _print_once(settings: SidecarSettings) -> None:
     leave(0 if any(status.answering for status in newest.statuses) else 1)
 
 
-def _serve(settings: SidecarSettings, web: WebConfig, tls: ssl.SSLContext | None) -> None:
+def _serve(
+    settings: SidecarSettings, cycle: LiveCycle[State], web: WebConfig, tls: ssl.SSLContext | None
+) -> None:
     passwords = Passwords(web.basic_auth_users) if web.basic_auth_users else None
     host, port = parse_address(settings.listen)
     try:
         listener = listening_socket(host, port)
     except OSError as error:
         raise click.ClickException(f"can't listen on {settings.listen}: {error.strerror or error}") from error
-    cycle = _live_cycle(settings)
     server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)

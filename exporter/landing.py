@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
@@ -31,6 +31,8 @@ _CONFIDENCE = {
     Confidence.LOWER_BOUND: ("lower bound", "the truth is at least this"),
     Confidence.LAGGING: ("lagging", "right in the end, but told late"),
 }
+_LONG_LABEL = 16
+"""Characters; what is longer may be broken over lines on a narrow screen."""
 _SECTIONS = {
     Scope.RANK: "Engines, by rank",
     Scope.ENGINE: "Engines as a whole",
@@ -78,11 +80,11 @@ def _sources(publication: Publication) -> str:
 
 def _source_row(status: SourceStatus, now: float) -> str:
     state = '<b class="ok">up</b>' if status.answering else '<b class="bad">down</b>'
-    age = "never" if status.last_at is None else _seconds(max(0.0, now - status.last_at))
+    age = "never" if status.last_at is None else _age(max(0.0, now - status.last_at))
     read = "" if status.read_seconds is None else _seconds(status.read_seconds)
     reasons = ", ".join(f"{count} x {reason}" for reason, count in status.errors)
     row = (
-        f"<tr><td>{escape(status.name)} <small>{escape(status.kind)}</small><td>{state}"
+        f'<tr><td class="name">{escape(status.name)} <small>{escape(status.kind)}</small><td>{state}'
         f'<td class="n">{age}<td class="n">{read}'
         f'<td class="n" title="{escape(reasons)}">{sum(count for _, count in status.errors)}'
     )
@@ -101,34 +103,47 @@ class _Rows:
 
 def _signals(values: Iterable[Value]) -> str:
     found: dict[Signal, _Rows] = {}
+    seen: dict[str, set[str]] = {}
     for signal, labels, value, is_peak in values:
         # An info metric says all in its labels; its value is always 1.
         if not signal.name.endswith("_info"):
             rows = found.setdefault(signal, _Rows())
             (rows.peak if is_peak else rows.now)[labels] = value
+            for name, label in zip(signal.scope.labels, labels, strict=False):
+                seen.setdefault(name, set()).add(label)
+    # One engine, rank or model on the whole page is said once, not in every row.
+    constant = {name: next(iter(labels)) for name, labels in seen.items() if len(labels) == 1}
     parts = []
     for scope, title in _SECTIONS.items():
-        cards = "".join(_card(signal, rows) for signal, rows in found.items() if signal.scope is scope)
+        cards = "".join(
+            _card(signal, rows, constant) for signal, rows in found.items() if signal.scope is scope
+        )
         if cards:
-            parts.append(f'<h2>{title}</h2><div class="cards">{cards}</div>')
+            said = " · ".join(f"{name} {constant[name]}" for name in scope.labels if name in constant)
+            parts.append(f'<h2>{title} <small>{escape(said)}</small></h2><div class="cards">{cards}</div>')
     return "".join(parts) or '<p class="hint">No signals yet.</p>'
 
 
-def _card(signal: Signal, rows: _Rows) -> str:
+def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str]) -> str:
     word, meaning = _CONFIDENCE[signal.confidence]
-    head = "".join(f"<th>{escape(name)}" for name in signal.label_names)
+    shown = [place for place, name in enumerate(signal.label_names) if name not in constant]
+    head = "".join(f"<th>{escape(signal.label_names[place])}" for place in shown)
     head += '<th class="n">value' + ('<th class="n">peak 60 s' if rows.peak else "")
     body = []
     for labels in dict.fromkeys((*rows.now, *rows.peak)):
-        cells = "".join(f"<td>{escape(label)}" for label in labels)
+        cells = "".join(_label_cell(labels[place]) for place in shown)
         cells += _cell(signal, rows.now.get(labels))
         cells += _cell(signal, rows.peak.get(labels)) if rows.peak else ""
         body.append(f"<tr>{cells}")
     return (
-        f'<section class="card"><h3>{escape(signal.full_name)} '
+        f'<section class="card"><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
         f'<span class="tag {signal.confidence.value}" title="{escape(meaning)}">{word}</span></h3>'
         f"<p>{escape(signal.help)}</p><table><thead><tr>{head}</thead><tbody>{''.join(body)}</tbody></table></section>"
     )
+
+
+def _label_cell(label: str) -> str:
+    return f'<td class="long">{escape(label)}' if len(label) > _LONG_LABEL else f"<td>{escape(label)}"
 
 
 def _cell(signal: Signal, value: float | None) -> str:
@@ -142,7 +157,7 @@ def _shown(signal: Signal, value: float) -> str:
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
     name = signal.name.removesuffix("_total") if signal.kind is Kind.COUNTER else signal.name
-    if name.endswith(("_ratio", "_perc")):
+    if name.endswith("_ratio"):
         return f"{value * 100:.1f} %"
     if name.endswith("_per_second"):
         return _shown_bytes(value) + "/s" if "bytes" in name else _plain(value) + "/s"
@@ -160,8 +175,10 @@ def _shown_bytes(value: float) -> str:
 
 
 def _seconds(value: float) -> str:
-    if 0 < abs(value) < 1:
-        return f"{value * 1000:.3g} ms"
+    return f"{value * 1000:.3g} ms" if 0 < abs(value) < 1 else _age(value)
+
+
+def _age(value: float) -> str:
     if abs(value) < 120:  # noqa: PLR2004 - two minutes and less read best in seconds
         return f"{value:.1f} s"
     minutes, seconds = divmod(round(value), 60)
@@ -171,5 +188,7 @@ def _seconds(value: float) -> str:
 
 def _plain(value: float) -> str:
     if value == int(value):
-        return f"{int(value):,}".replace(",", "\N{THIN SPACE}")
-    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}".replace(",", "\N{THIN SPACE}")  # noqa: PLR2004 - where digits start to need groups
+        text = f"{int(value):,}"
+    else:
+        text = f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"  # noqa: PLR2004 - four digits tell enough
+    return text.replace(",", "\N{THIN SPACE}")

@@ -16,11 +16,14 @@ header p{margin:0;color:var(--dim);flex:1 1 auto}
 nav a{color:var(--lagging);margin-right:.75rem}
 h2{font-size:1.05rem;margin:1.5rem 0 .5rem}
 .card h2{margin:0 0 .5rem}
-h3{font:600 .95rem/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;margin:0;overflow-wrap:anywhere}
+h3{font:600 .95rem/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;margin:0;overflow-wrap:break-word}
 .state{margin:.75rem 0}
 time,small,.hint{color:var(--dim)}
-.cards{display:grid;gap:.75rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,27rem),1fr));align-items:start}
-.card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.75rem .9rem;min-width:0}
+h2 small{font-weight:400;font-size:.85rem;margin-left:.5rem;overflow-wrap:anywhere}
+.cards{columns:26rem;column-gap:.75rem}
+.cards .card{break-inside:avoid;margin-bottom:.75rem}
+.card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.75rem .9rem;
+min-width:0;overflow-x:auto}
 .card p{margin:.2rem 0 .5rem;color:var(--dim);font-size:.87rem}
 .tag{font:600 .72rem/1 system-ui,sans-serif;border:1px solid currentColor;border-radius:1rem;padding:.12rem .5rem;
 white-space:nowrap;display:inline-block;vertical-align:middle}
@@ -28,7 +31,11 @@ white-space:nowrap;display:inline-block;vertical-align:middle}
 .lower_bound{color:var(--lower_bound)}.lagging{color:var(--lagging)}
 table{border-collapse:collapse;width:100%;font-size:.87rem}
 th{text-align:left;font-weight:500;color:var(--dim);font-size:.78rem}
-th,td{padding:.2rem .6rem .2rem 0;border-top:1px solid var(--line);overflow-wrap:anywhere;vertical-align:top}
+th,td{padding:.2rem .6rem .2rem 0;border-top:1px solid var(--line);white-space:nowrap;vertical-align:top}
+td.long,td.name,.error td{white-space:normal;overflow-wrap:anywhere}
+td.long{min-width:7.5rem}
+td.name{min-width:6.5rem}
+td.name small{white-space:nowrap}
 thead th{border-top:0}
 .n{text-align:right;padding-right:0;padding-left:.5rem;font-variant-numeric:tabular-nums;white-space:nowrap}
 .ok{color:var(--ok)}.bad,.error td{color:var(--bad)}

@@ -56,6 +56,9 @@ class LiveCycle(Generic[State]):
             self.failures += 1
             self._log(f"cycle: {error!r}", "the cycle broke off", error)
             snapshot = self._after_failure(now)
+        for failure in snapshot.failures:
+            text = f"{failure.phenomenon} of engine {failure.engine} can't be derived"
+            self._log(f"{text}: {failure.error!r}", text, failure.error)
         own = (
             Value(CYCLES, (), float(self.cycles), is_peak=False),
             Value(CYCLE_FAILURES, (), float(self.failures), is_peak=False),
@@ -66,9 +69,13 @@ class LiveCycle(Generic[State]):
         self.board.newest = Publication(snapshot, tuple(each.status for each in observations))
 
     async def run(self, interval_seconds: float) -> None:
-        """Run cycles until cancelled, each at start + n x interval; those missed are skipped, not bunched."""
+        """Run cycles until cancelled on a fixed schedule; those missed are skipped, not bunched.
+
+        Sources begin their reads at the ticks too; a quarter of the interval later most have come to
+        an end, so a cycle shows what was read just before and not the second before.
+        """
         loop = asyncio.get_running_loop()
-        start = loop.time()
+        start = loop.time() + interval_seconds / 4
         tick = 0
         while True:
             tick += 1

@@ -11,6 +11,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta
 
+from exporter.derive.phenomenon import (
+    LONG_PROMPT_TOKENS,
+    TIME_PER_OUTPUT_TOKEN_SLO_SECONDS,
+    TIME_TO_FIRST_TOKEN_SLO_SECONDS,
+)
 from exporter.settings import RefusedError
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -51,14 +56,10 @@ class BasicAuthSettings:
 
 @dataclass(frozen=True, slots=True)
 class SloSettings:
-    """What users of an engine may expect; what burn rates and the good share of events count against."""
+    """What users of an engine may expect: a token each ``tpot_seconds``, the first by ``ttft_seconds``."""
 
-    tpot_seconds: Seconds = 0.2
-    """A token each 200 ms is 5 a second, about the speed of reading aloud: slower and a reader waits
-    for the text. Engines have a histogram bound there or near."""
-    ttft_seconds: Seconds = 2.0
-    """A chat's first token within two seconds still feels like an answer; a healthy queue is far
-    below, a fleet that thrashes far above."""
+    tpot_seconds: Seconds = TIME_PER_OUTPUT_TOKEN_SLO_SECONDS
+    ttft_seconds: Seconds = TIME_TO_FIRST_TOKEN_SLO_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,11 @@ class EngineSettings:
     ``url`` is where its metrics are; ``/metrics`` is added where the URL has no path. ``name`` is the
     value of the ``engine`` label, by default the URL's host:port. ``kv_bytes_per_token`` is what one
     token takes in the KV cache of the whole model, all GPUs of the engine together;
-    ``model_config`` the model's ``config.json`` it can be worked out from; ``tensor_parallel`` and
+    ``model_config`` the model's ``config.json`` it can be worked out from, for a cache that holds
+    values of ``kv_cache_dtype`` (``auto``: the model's own); ``tensor_parallel`` and
     ``pipeline_parallel`` how many GPUs share it. ``block_group_tokens`` are the block sizes of the KV
-    groups of a hybrid model, where the engine does not tell. ``gpus`` are the UUIDs of its GPUs.
+    groups of a hybrid model, where the engine does not tell. Prompts of more than
+    ``long_prompt_tokens`` count as long. ``gpus`` are the UUIDs of its GPUs.
     """
 
     shorthand: ClassVar[str] = "url"
@@ -89,13 +92,12 @@ class EngineSettings:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     kv_bytes_per_token: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     model_config: Path | None = None
+    kv_cache_dtype: Text = "auto"
     tensor_parallel: Annotated[int, Meta(ge=1, le=1024)] | None = None
     pipeline_parallel: Annotated[int, Meta(ge=1, le=1024)] | None = None
     block_group_tokens: tuple[Annotated[int, Meta(ge=1, le=1 << 20)], ...] = ()
     slo: SloSettings = SloSettings()
-    long_prompt_tokens: Annotated[int, Meta(ge=1)] = 65_536
-    """Prompts above this are counted as long: one of 65 536 tokens takes as much KV cache as some
-    forty chats."""
+    long_prompt_tokens: Annotated[int, Meta(ge=1)] = LONG_PROMPT_TOKENS
     gpus: tuple[Text, ...] = ()
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import httpx
 
@@ -22,8 +22,18 @@ from exporter.sources.source import Observation, SourceStatus
 
 UP = Signal("stand_in_up", Kind.GAUGE, Scope.SOURCE, "Whether it answers.", Confidence.MEASURED, "", ())
 BYTES = Signal(
-    "stand_in_read_bytes_total", Kind.COUNTER, Scope.ENGINE, "Bytes read.", Confidence.ESTIMATE, "", (), peak=True
+    "stand_in_read_bytes_total",
+    Kind.COUNTER,
+    Scope.ENGINE,
+    "Bytes read.",
+    Confidence.ESTIMATE,
+    "",
+    (),
+    peak=True,
 )
+
+
+UNREAD = SourceStatus("stand-in", "http", answering=False, last_at=None, read_seconds=None)
 
 
 @dataclass(slots=True)
@@ -31,7 +41,7 @@ class HttpSource:
     url: str
     interval_seconds: float = 0.1
     name: str = "stand-in"
-    status: SourceStatus = SourceStatus("stand-in", "http", answering=False, last_at=None, read_seconds=None)
+    status: SourceStatus = field(default_factory=lambda: UNREAD)
     sample: EngineSample | None = None
 
     async def run(self) -> None:
@@ -58,8 +68,13 @@ class HttpSource:
 
 
 def step(state: int, now: float, observations: Sequence[Observation]) -> tuple[int, Snapshot]:
-    up = [Value(UP, (each.status.name,), float(each.status.answering), is_peak=False) for each in observations]
-    total = [Value(BYTES, ("stand-in",), float(state), is_peak=False), Value(BYTES, ("stand-in",), 7.5, is_peak=True)]
+    up = [
+        Value(UP, (each.status.name,), float(each.status.answering), is_peak=False) for each in observations
+    ]
+    total = [
+        Value(BYTES, ("stand-in",), float(state), is_peak=False),
+        Value(BYTES, ("stand-in",), 7.5, is_peak=True),
+    ]
     ready = any(each.status.answering for each in observations)
     return state + 1, Snapshot(at=now, values=(*up, *total), ready=ready)
 
