@@ -21,8 +21,17 @@ TOKEN_INTERVAL = Signal(
     "Mean time between two tokens of one sequence over the trailing 30 s, stopped sequences included. Absent when no "
     "token came.",
     Confidence.MEASURED,
-    "sequence seconds (running, swapped, and begun but waiting again) / generated tokens",
-    ("running", "swapped", "generation_tokens_total", "time_to_first_token", "http_ok_total"),
+    "the larger of the mean gap that ended, by the engine's histogram, and of sequence seconds (running, swapped, and "
+    "begun but waiting again, less prefill) over generated tokens, which sees standing sequences at once",
+    (
+        "inter_token_latency",
+        "running",
+        "swapped",
+        "generation_tokens_total",
+        "time_to_first_token",
+        "http_ok_total",
+        "prefill_time",
+    ),
     window_seconds=INTERVAL_SECONDS,
     source="0.97 to 0.98 of the clients' own mean on two real engines",
 )
@@ -109,6 +118,19 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
 
 
 def _token_interval(window: Window[RankSample]) -> float | None:
+    """The larger of what the gaps that ended tell and what open sequences had to wait for."""
+    known = [mean for mean in (_gap_by_histogram(window), _gap_by_sequences(window)) if mean is not None]
+    return max(known) if known else None
+
+
+def _gap_by_histogram(window: Window[RankSample]) -> float | None:
+    """Mean gap that ended: exact, but a sequence that stands still is not in it before it goes on."""
+    ended = window.observed(_gap, INTERVAL_SECONDS)
+    return ended.observed.mean if ended is not None else None
+
+
+def _gap_by_sequences(window: Window[RankSample]) -> float | None:
+    """Sequence seconds over tokens (Little's law): sees who stands still at once."""
     sequence_seconds = tokens = 0.0
     for before, after in window.intervals(INTERVAL_SECONDS):
         then, now = before.generation_tokens_total, after.generation_tokens_total
@@ -117,7 +139,12 @@ def _token_interval(window: Window[RankSample]) -> float | None:
             continue
         sequence_seconds += (held + holds) / 2 * (after.at - before.at)
         tokens += now - then
-    return sequence_seconds / tokens if tokens > 0 else None
+    if tokens <= 0:
+        return None
+    # time before a first token is no gap between tokens
+    prefill = window.observed(lambda sample: sample.prefill_time, INTERVAL_SECONDS)
+    in_prefill = prefill.observed.total or 0.0 if prefill is not None else 0.0
+    return max(0.0, sequence_seconds - in_prefill) / tokens
 
 
 def _open_sequences(sample: RankSample) -> float | None:

@@ -1,0 +1,43 @@
+# Each target sets up what it needs: python3 with venv, make and gcc are enough on a fresh machine.
+# make venv | demo | test | lint | bench | real | docs
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: venv demo test lint bench real docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '2p' Makefile | cut -c3-
+
+venv: $(STAMP)
+
+# the stamp comes last, so that an installation that broke off is begun again
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/python -m drill.demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.bench
+
+real: $(STAMP)
+	$(BIN)/python -m pytest -m real tests/real_engine
+
+docs: $(STAMP)
+	$(BIN)/python -m exporter.reference docs/signals.md
+
+clean:
+	rm -rf .venv .real_engine .bench-peers build dist ./*.egg-info

@@ -1,0 +1,1 @@
+"""Alerts as tested data: thresholds, conditions, causes, the pack, runbooks, triage, linter."""

@@ -1,0 +1,1 @@
+"""What happened: history, detection, incidents, backtests, reports."""
