@@ -181,6 +181,8 @@ def _slot(name: Name, labels: Mapping[str, str]) -> Slot | None:
             detail = float(labels.get("le", ""))
         except ValueError:
             return None
+        if math.isnan(detail):
+            return None
     elif name.by is not None:
         detail = labels.get(name.by, "")
     rank = Rank(place._replace(engine=place.engine or DEFAULT_RANK), labels.get("model_name", ""))

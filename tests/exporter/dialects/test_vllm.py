@@ -2,11 +2,13 @@ import dataclasses
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exporter.dialects.registry import DIALECTS, detect
-from exporter.dialects.vllm_names import NAMES, Kind
+from exporter.dialects.vllm_names import ADMISSION_REJECTIONS, CACHE_CONFIG, NAMES, Kind
 from exporter.sample import Histogram, RankSample
-from tests.exporter.dialects.vllm_text import cache_config, engine, lines, rank, v0, v1
+from tests.exporter.dialects.vllm_text import cache_config, engine, inside, lines, rank, v0, v1
 from tests.support.captures import fixture
 
 
@@ -23,6 +25,7 @@ def http(handler: str, status: str, value: float, method: str = "POST") -> str:
         (http("/v1/responses", "2xx", 1) + http("/v1/messages", "2xx", 2) + http("/generate", "2xx", 4), 7),
         (http("/v1/completions", "2xx", 3) + http("/v1/completions", "4xx", 9), 3),
         (http("/v1/completions", "5xx", 9), 0),
+        (http("/v1/completions", "2xx", 9, "OPTIONS"), 0),
         (http("/v1/completions", "2xx", 3) + http("/tokenize", "2xx", 9), 3),
         (http("/health", "2xx", 9, "GET") + http("/v1/messages/count_tokens", "2xx", 9), 0),
     ],
@@ -85,7 +88,7 @@ def test_custom_buckets_are_taken_from_the_text() -> None:
     assert found == Histogram((0.7, 33, math.inf), (1, 5, 6), 99.5)
 
 
-@pytest.mark.parametrize("bound", ["", "many", None])
+@pytest.mark.parametrize("bound", ["", "many", "NaN", None])
 def test_a_bucket_without_a_readable_bound_is_left_out(bound: str | None) -> None:
     stem = 'vllm:request_prompt_tokens_bucket{engine="0",model_name="m"'
     label = "" if bound is None else f',le="{bound}"'
@@ -172,7 +175,7 @@ NATIVE = {"kv_offloading_size": 8.0, "kv_offloading_backend": "native"}
             4096,
         ),
         (v1(num_requests_running=0) + cache_config(simple_cpu_offload_num_blocks=77), "offload", None, 77),
-        (v0(num_requests_running=0) + cache_config(num_cpu_blocks=0, swap_space_bytes="0.0"), None, 0, 0),
+        (v0(num_requests_running=0) + cache_config(num_cpu_blocks=0, swap_space_bytes=9), None, 0, 0),
         (
             v0(num_requests_running=0) + cache_config(num_cpu_blocks="None", swap_space_bytes=9),
             None,
@@ -242,3 +245,25 @@ def test_only_vllms_names_are_recognised() -> None:
     ):
         assert detect(names) is None
     assert detect(["http_requests_total", "vllm:num_requests_running"]).kind == "vllm"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([name.stem + name.part for name in (*NAMES, CACHE_CONFIG, ADMISSION_REJECTIONS)]),
+            st.dictionaries(
+                st.sampled_from(
+                    ["engine", "model_name", "le", "reason", "pid", "ReplicaId", "num_gpu_blocks"]
+                ),
+                st.sampled_from(["", "0", "1", "None", "NaN", "+Inf", "-3", "1e400", "x"]),
+            ),
+            st.sampled_from(["0", "1", "NaN", "-1", "+Inf", "1e308"]),
+        )
+    )
+)
+def test_no_series_makes_it_raise(series: list[tuple[str, dict[str, str], str]]) -> None:
+    text = "".join(f"vllm:{name}{{{inside(labels)}}} {number}\n" for name, labels, number in series)
+    for found in engine(text).ranks:
+        assert found.kv_usage_ratio is None or 0 <= found.kv_usage_ratio <= 1
+        assert found.blocks is None or found.blocks > 0
+        assert found.running is None or found.running >= 0

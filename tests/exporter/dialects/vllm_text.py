@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.sample import EngineSample, RankSample
@@ -43,5 +45,9 @@ def lines(labels: str, **values: float) -> str:
 
 def cache_config(**labels: str | float) -> str:
     """A ``cache_config_info`` line."""
-    inside = ",".join(f'{name}="{value}"' for name, value in labels.items())
-    return f"vllm:cache_config_info{{{inside}}} 1.0\n"
+    return f"vllm:cache_config_info{{{inside(labels)}}} 1.0\n"
+
+
+def inside(labels: Mapping[str, str | float]) -> str:
+    """Labels as they stand between the braces."""
+    return ",".join(f'{name}="{value}"' for name, value in labels.items())
