@@ -70,7 +70,8 @@ def tail_expected(run: Recording) -> Figure:
         true = truth.mean_tail(run.oracle.steps, at - LAG_SECONDS, at)
         if expected is not None and true is not None:
             measured, happened, count = measured + expected, happened + true, count + 1
-    return _within(measured, happened, 0.05 * happened, "+-5 %", f"tokens, the sum of {count} instants")
+    said = measured if count else None
+    return _within(said, happened, 0.05 * happened, "+-5 %", f"tokens, the sum of {count} instants")
 
 
 def tail_bounds(run: Recording) -> Figure:
@@ -179,24 +180,25 @@ def requests_survive(run: Recording) -> Figure:
 
 
 def source_down(run: Recording) -> Figure:
+    """Counted from the end of the front end, which may still answer for seconds after its core is dead."""
     engine = str(run.facts["engine"])
     down = [
-        row.at - run.marks["kill"]
+        row.at - run.marks["gone"]
         for row in run.between("kill", "over")
         if row.get("source_up", source=engine) == 0.0
     ]
-    holds = bool(down) and down[0] <= 4.0
-    return Figure(down[0] if down else None, 0.0, "within 4 s", holds, "seconds from kill to source_up 0")
+    holds = bool(down) and down[0] <= 3.0
+    lived_on = run.marks["gone"] - run.marks["kill"]
+    note = f"seconds from the engine's end (the core dead {lived_on:.1f} s before) to source_up 0"
+    return Figure(down[0] if down else None, 0.0, "within 3 s", holds, note)
 
 
 def signals_vanish(run: Recording) -> Figure:
-    """The last scrape after the kill with a gauge of the engine."""
-    seen = [row.at - run.marks["kill"] for row in run.between("kill", "over") if _engine_gauges(row)]
-    end = run.rows[-1].at - run.marks["kill"]
+    seen = [row.at - run.marks["gone"] for row in run.between("kill", "over") if _engine_gauges(row)]
+    end = run.rows[-1].at - run.marks["gone"]
     last = max(seen, default=0.0)
-    return Figure(
-        last, None, "within 20 s", bool(seen) and last <= 20.0 < end, "seconds from kill to the last gauge"
-    )
+    holds = bool(seen) and last <= 20.0 < end
+    return Figure(last, None, "within 20 s", holds, "seconds from the engine's end to the last gauge of it")
 
 
 def unknown_is_absent(run: Recording) -> Figure:
