@@ -48,7 +48,7 @@ def fed_aborts(window: Window[EngineSample], state: AbortState) -> AbortState:
     if raw is None:
         return state
     if state.floor is None or window.restarted():
-        return AbortState(state.total, known=True, floor=raw, carried=state.total)
+        return AbortState(state.total, known=True, floor=raw, carried=state.total, recent=((now.at, raw),))
     recent: tuple[tuple[float, float], ...] = ()
     settled = raw
     if by_http is None:

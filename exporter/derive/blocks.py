@@ -51,7 +51,7 @@ KV_BYTES_PER_TOKEN = Signal(
     "KV bytes one token takes: in the whole model, and on one of its GPUs.",
     Confidence.MEASURED,
     "settings, else the model's config.json, else pool bytes / (blocks x block tokens), which is one GPU's",
-    ("kv_pool_bytes", "pool_blocks", "block_tokens"),
+    ("kv_pool_bytes", "pool_blocks", "block_tokens", "kv_capacity_tokens"),
     labels=("scope",),
 )
 KV_LEAK = Signal(
@@ -77,10 +77,22 @@ def used_blocks(sample: RankSample) -> float | None:
     return sample.kv_usage_ratio * sample.blocks
 
 
+def block_slots(sample: RankSample) -> float | None:
+    """Tokens that taking one more block of the pool makes room for.
+
+    The block size; in a hybrid model, whose groups share the pool, what the engine's own capacity in
+    tokens gives.
+    """
+    if not sample.block_group_tokens and sample.kv_capacity_tokens and sample.blocks:
+        return sample.kv_capacity_tokens / sample.blocks
+    return sample.block_tokens
+
+
 def gpu_bytes_per_token(sample: RankSample, facts: EngineFacts) -> float | None:
     """KV bytes a token on one GPU, from the pool's bytes, else from the model's and the GPU count."""
-    if sample.kv_pool_bytes and sample.pool_blocks and sample.block_tokens:
-        return sample.kv_pool_bytes / (sample.pool_blocks * sample.block_tokens)
+    slots = block_slots(sample)
+    if sample.kv_pool_bytes and sample.pool_blocks and slots:
+        return sample.kv_pool_bytes / (sample.pool_blocks * slots)
     if facts.kv_bytes_per_token is not None and facts.gpus_per_replica:
         return facts.kv_bytes_per_token / facts.gpus_per_replica
     return None

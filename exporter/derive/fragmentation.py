@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from exporter.derive.blocks import model_bytes_per_token, used_blocks
+from exporter.derive.blocks import block_slots, model_bytes_per_token, used_blocks
 from exporter.derive.phenomenon import EngineFacts, stateless
 from exporter.sample import RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -92,13 +92,14 @@ def tail_waste(sequences: float, group_block_tokens: tuple[float, ...]) -> TailW
 
 
 def _waste_now(sample: RankSample, facts: EngineFacts) -> TailWaste | None:
-    used = used_blocks(sample)
-    if sample.kv_token_usage_ratio is not None and used is not None and sample.blocks and sample.block_tokens:
-        told = (used - sample.kv_token_usage_ratio * sample.blocks) * sample.block_tokens
+    used, slots = used_blocks(sample), block_slots(sample)
+    if sample.kv_token_usage_ratio is not None and used is not None and sample.blocks and slots:
+        told = (used - sample.kv_token_usage_ratio * sample.blocks) * slots
         exact = max(0.0, told)
         return TailWaste(exact, exact, exact, exact, exact)
     groups = facts.block_group_tokens or sample.block_group_tokens
-    if not groups and sample.block_tokens is not None:
+    if not groups and sample.block_tokens is not None and sample.kv_capacity_tokens is None:
+        # an engine that tells its capacity and no groups has several, of unknown sizes
         groups = (sample.block_tokens,)
     if sample.running is None or not groups:
         return None
@@ -116,14 +117,14 @@ def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
     if size is not None:
         for bound, tokens in waste._asdict().items():
             yield Point(TAIL_BYTES, (bound,), tokens * size)
-    used = used_blocks(now)
-    if used is None or now.blocks is None or now.block_tokens is None:
+    used, slots = used_blocks(now), block_slots(now)
+    if used is None or now.blocks is None or slots is None:
         return
     if used > 0:
-        yield Point(USED_RATIO, (), min(1.0, waste.expected / (used * now.block_tokens)))
+        yield Point(USED_RATIO, (), min(1.0, waste.expected / (used * slots)))
     free = now.blocks - used
     if free >= SCARCE_RATIO * now.blocks > 0:
-        yield Point(RESERVE_RATIO, (), waste.expected / (free * now.block_tokens))
+        yield Point(RESERVE_RATIO, (), waste.expected / (free * slots))
 
 
 FRAGMENTATION = stateless("fragmentation", (TAIL_TOKENS, TAIL_BYTES, USED_RATIO, RESERVE_RATIO), _derive)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from exporter.derive.blocks import used_blocks
+from exporter.derive.blocks import block_slots, used_blocks
 from exporter.derive.fragmentation import SCARCE_RATIO
 from exporter.derive.phenomenon import EngineFacts, stateless
 from exporter.sample import Histogram, RankSample
@@ -103,7 +103,7 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     seconds = _exhaustion(window, now, free)
     if seconds is not None:
         yield Point(EXHAUSTION, (), seconds)
-    size, running = now.block_tokens, now.running
+    size, running = block_slots(now), now.running
     if size is None or running is None:
         return
     answers = _recent(window, lambda sample: sample.request_generation_tokens)

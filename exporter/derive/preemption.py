@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exporter.derive.blocks import PEAK_SECONDS, used_blocks
+from exporter.derive.blocks import PEAK_SECONDS, block_slots, used_blocks
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -131,9 +131,11 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
 def _mean_sequence_tokens(window: Window[RankSample]) -> float | None:
     """Mean tokens a running sequence held in the window (block slots, so up to a block too many)."""
     held = [
-        used * sample.block_tokens / sample.running
+        used * slots / sample.running
         for sample in window.trailing(RATE_SECONDS)
-        if sample.running and sample.block_tokens and (used := used_blocks(sample)) is not None
+        if sample.running
+        and (slots := block_slots(sample)) is not None
+        and (used := used_blocks(sample)) is not None
     ]
     return sum(held) / len(held) if held else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from exporter.derive.blocks import gpu_bytes_per_token, model_bytes_per_token, used_blocks
+from exporter.derive.blocks import block_slots, gpu_bytes_per_token, model_bytes_per_token, used_blocks
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -160,9 +160,8 @@ def _block_counters(facts: EngineFacts) -> tuple[tuple[str, Counter], ...]:
             if told is not None:
                 return told
             moved, size = moved_bytes(sample), gpu_bytes_per_token(sample, facts)
-            if moved is None or size is None or not sample.block_tokens:
-                return None
-            return moved / (size * sample.block_tokens)
+            slots = block_slots(sample)
+            return moved / (size * slots) if moved is not None and size and slots else None
 
         return read
 
@@ -272,9 +271,10 @@ def _sequence_bytes(sample: RankSample, facts: EngineFacts) -> float | None:
     used, size = used_blocks(sample), model_bytes_per_token(sample, facts)
     if size is None:
         size = gpu_bytes_per_token(sample, facts)
-    if used is None or size is None or sample.block_tokens is None or sample.swapped is None:
+    slots = block_slots(sample)
+    if used is None or size is None or slots is None or sample.swapped is None:
         return None
-    return used / sample.running * sample.block_tokens * size if sample.running else 0.0
+    return used / sample.running * slots * size if sample.running else 0.0
 
 
 TIER = stateless("swap_tier", (SWAP_TIER_BYTES, SWAP_TIER_ENABLED, SWAP_TIER_USED, SWAPPED), _tier)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.derive.aborts import ABORTS, SETTLE_SECONDS
+from exporter.sample import EngineSample
+from tests.support.derive import engine, histogram, last, rank, run
+
+NAME = "client_aborts_total"
+
+
+def by_http(at: float, http_ok: float, **finished: float) -> EngineSample:
+    return engine(at, rank(at, finished_total=tuple(finished.items())), http_ok_total=http_ok)
+
+
+def by_tokens(at: float, first: float, ended: float, **fields: float) -> EngineSample:
+    known = {"running": 0.0, "waiting": 0.0, **fields}
+    counted = [histogram((1.0, count), (math.inf, count)) for count in (first, ended)]
+    return engine(at, rank(at, time_to_first_token=counted[0], end_to_end_latency=counted[1], **known))
+
+
+def test_five_streams_that_were_closed() -> None:
+    # vLLM issue 31503, 0.10.1.1: nothing but prompt tokens and the front end's count moved
+    assert last(ABORTS, [by_http(0, 40, stop=40), by_http(1, 45, stop=40)]) == {NAME: 5}
+
+
+def test_what_is_answered_and_finished_is_no_abort() -> None:
+    assert last(
+        ABORTS, [by_http(float(at), 10.0 * at, stop=9.0 * at, length=1.0 * at) for at in range(9)]
+    ) == {NAME: 0}
+
+
+def test_an_engine_that_begins_to_count_aborts_is_not_counted_twice() -> None:
+    # vLLM pull request 55940 makes finished_reason="abort" move
+    assert last(ABORTS, [by_http(0, 40, stop=40, abort=0), by_http(1, 46, stop=41, abort=5)]) == {NAME: 5}
+
+
+def test_an_answer_counted_a_moment_after_its_request_finished_is_no_abort() -> None:
+    counts = [(100, 100), (100, 103), (103, 103), (104, 106), (106, 106)]
+    said = run(ABORTS, [by_http(float(at), ok, stop=done) for at, (ok, done) in enumerate(counts)])
+    assert [values[NAME] for values in said] == [0, 0, 0, 0, 0]
+
+
+def test_first_tokens_less_finished_without_the_front_end_s_counters() -> None:
+    # vLLM issue 8115: 8060 first tokens, 3918 finished
+    assert last(ABORTS, [by_tokens(0, 0, 0), by_tokens(1, 8060, 3918)]) == {NAME: 4142}
+
+
+def test_running_and_swapped_sequences_have_not_left() -> None:
+    there = [by_tokens(float(at), 20, 5, running=10, swapped=3) for at in range(1, 63)]
+    assert last(ABORTS, [by_tokens(0, 0, 0), *there]) == {NAME: 2}
+
+
+def test_preempted_sequences_in_the_queue_pass_for_aborted_only_until_they_come_back() -> None:
+    busy = [by_tokens(float(at), 50, 10, running=30 if at % 5 else 40, waiting=5) for at in range(1, 100)]
+    assert last(ABORTS, [by_tokens(0, 0, 0), *busy]) == {NAME: 0}
+
+
+def test_a_queue_that_never_empties_still_tells_aborts_in_time() -> None:
+    samples = [by_tokens(float(at), 50, 10, running=30, waiting=5) for at in range(1, 100)]
+    said = [values[NAME] for values in run(ABORTS, [by_tokens(0, 40, 10, running=30, waiting=5), *samples])]
+    assert said[: int(SETTLE_SECONDS)] == [0] * int(SETTLE_SECONDS)
+    assert said[-1] == 10
+
+
+def test_a_restart_keeps_the_total_and_counts_on() -> None:
+    def make(at: float, http_ok: float, finished: float, started: float) -> EngineSample:
+        return engine(
+            at, rank(at, finished_total=(("stop", finished),)), http_ok_total=http_ok, started_at=started
+        )
+
+    samples = [make(0, 0, 0, 100), make(1, 9, 2, 100), make(2, 0, 0, 200), make(3, 5, 1, 200)]
+    assert [values[NAME] for values in run(ABORTS, samples)] == [0, 7, 7, 11]
+
+
+@pytest.mark.parametrize("sample", [engine(0, rank(0)), engine(0), engine(0, rank(0, running=3.0))])
+def test_an_engine_that_tells_neither_gives_nothing(sample: EngineSample) -> None:
+    assert last(ABORTS, [sample]) == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=60))
+def test_the_total_never_falls_and_ends_at_the_truth_in_quiet(moves: list[tuple[int, int, int]]) -> None:
+    finished = left = late = 0
+    samples = [by_http(0, 0, stop=0)]
+    for at, (finish, leave, lag) in enumerate(moves, 1):
+        finished, left, late = finished + finish, left + leave, min(lag, finish)
+        samples.append(by_http(float(at), finished + left - late, stop=finished))
+    samples.append(by_http(len(samples) + 1.0, finished + left, stop=finished))
+    said = [values[NAME] for values in run(ABORTS, samples)]
+    assert said == sorted(said)
+    assert said[-1] == left

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.derive.stalls import STALLS
+from exporter.sample import RankSample
+from tests.support.derive import last, rank, run
+
+STALL = "decode_stall_seconds_total"
+
+
+def decoding(
+    seconds: int, stop: float, cont: float, phase: float = 0.0, rate: float = 400.0
+) -> list[RankSample]:
+    """Samples each second, from ``phase`` on, of an engine that stands still from ``stop`` to ``cont``."""
+    samples = []
+    for index in range(seconds):
+        at = index + phase
+        worked = min(at, stop) + max(0.0, at - cont)
+        samples.append(
+            rank(
+                at,
+                running=3.0,
+                waiting=0.0,
+                kv_usage_ratio=0.3,
+                generation_tokens_total=float(int(rate * worked)),
+            )
+        )
+    return samples
+
+
+@given(st.floats(0, 0.99), st.floats(2.1, 25), st.floats(30.0, 31.0))
+def test_a_standstill_is_counted_to_within_a_tenth_of_a_second(
+    phase: float, length: float, stop: float
+) -> None:
+    said = last(STALLS, decoding(70, stop, stop + length, phase))
+    assert said[STALL] == pytest.approx(length, abs=0.1)
+    assert said["last_token_age_seconds"] == 0
+
+
+def test_two_standstills_add_up() -> None:
+    first = decoding(60, 30, 35)
+    offset = first[-1]
+    second = [
+        rank(
+            sample.at + offset.at + 1,
+            running=3.0,
+            generation_tokens_total=(sample.generation_tokens_total or 0)
+            + (offset.generation_tokens_total or 0)
+            + 400,
+        )
+        for sample in decoding(60, 30, 40)
+    ]
+    assert last(STALLS, [*first, *second])[STALL] == pytest.approx(15, abs=0.2)
+
+
+def test_the_count_grows_while_it_stands() -> None:
+    said = [values[STALL] for values in run(STALLS, decoding(60, 30.5, 50.5))]
+    assert said[:32] == [0] * 32
+    assert said == sorted(said)
+    assert said[45] == pytest.approx(14.5, abs=0.1)
+
+
+def test_an_idle_engine_does_not_stand_still() -> None:
+    samples = [rank(float(at), running=0.0, waiting=0.0, generation_tokens_total=500.0) for at in range(100)]
+    assert last(STALLS, samples) == {
+        STALL: 0,
+        "last_token_age_seconds": 0,
+        "engine_frozen": 0,
+        "engine_deadlocked": 0,
+    }
+
+
+def test_a_pause_below_two_seconds_is_no_standstill() -> None:
+    assert last(STALLS, decoding(60, 30.2, 31.6))[STALL] == 0
+
+
+def test_the_age_of_the_last_token() -> None:
+    said = run(STALLS, decoding(45, 30, 100))
+    assert [values["last_token_age_seconds"] for values in said][-15:] == [float(age) for age in range(15)]
+
+
+def test_frozen_after_thirty_seconds_in_which_nothing_moved() -> None:
+    frozen = [values["engine_frozen"] for values in run(STALLS, decoding(120, 30, 70))]
+    assert frozen == [0] * 60 + [1] * 11 + [0] * 49
+
+
+@pytest.mark.parametrize(
+    "field", ["waiting", "kv_usage_ratio", "prompt_tokens_total", "preemptions_total", "prefix_queries_total"]
+)
+def test_a_long_prefill_that_moves_anything_is_not_frozen(field: str) -> None:
+    samples = [
+        rank(
+            float(at),
+            **{"running": 1.0, "generation_tokens_total": 7.0, "kv_usage_ratio": 0.2, field: at / 1000},
+        )
+        for at in range(100)
+    ]
+    said = last(STALLS, samples)
+    assert said["engine_frozen"] == 0
+    assert said["last_token_age_seconds"] == 99
+
+
+def test_what_the_engine_was_seen_to_survive_is_not_called_frozen() -> None:
+    # a prefill of 20 s was seen, so 30 s without a move are not enough: 60 are
+    samples = decoding(300, 30, 50)
+    tail = samples[-1]
+    still = [
+        rank(
+            tail.at + at,
+            running=3.0,
+            waiting=0.0,
+            kv_usage_ratio=0.3,
+            generation_tokens_total=tail.generation_tokens_total,
+        )
+        for at in range(1, 80)
+    ]
+    frozen = [values["engine_frozen"] for values in run(STALLS, [*samples, *still])][len(samples) :]
+    assert frozen == [0] * 59 + [1] * 20
+
+
+def test_a_freeze_teaches_no_patience() -> None:
+    twice = decoding(200, 30, 90)
+    tail = twice[-1]
+    still = [
+        rank(
+            tail.at + at,
+            running=3.0,
+            waiting=0.0,
+            kv_usage_ratio=0.3,
+            generation_tokens_total=tail.generation_tokens_total,
+        )
+        for at in range(1, 40)
+    ]
+    assert last(STALLS, [*twice, *still])["engine_frozen"] == 1
+
+
+def test_gauges_that_stand_still_after_all_clients_left_are_told() -> None:
+    # vLLM issue 22545: Running: 106 reqs, Waiting: 15 reqs, KV 90.4 %, 0.0 tokens/s, unchanged
+    samples = [
+        rank(float(at), running=106.0, waiting=15.0, kv_usage_ratio=0.904, generation_tokens_total=1e6)
+        for at in range(60)
+    ]
+    assert last(STALLS, samples)["engine_frozen"] == 1
+
+
+@pytest.mark.parametrize("usage", [0.0, 0.97])
+def test_waiting_while_nothing_runs_is_a_deadlock_after_a_minute(usage: float) -> None:
+    # vLLM issues 39734 (KV 0 %) and 45388 (KV high), vllm-metal 479 (6 waiting for capacity)
+    samples = [
+        rank(float(at), running=0.0, waiting=6.0, kv_usage_ratio=usage, generation_tokens_total=9.0)
+        for at in range(70)
+    ]
+    deadlocked = [values["engine_deadlocked"] for values in run(STALLS, samples)]
+    assert deadlocked == [0] * 60 + [1] * 10
+
+
+def test_one_step_in_between_is_no_deadlock() -> None:
+    samples = [rank(float(at), running=float(at == 40), waiting=6.0) for at in range(90)]
+    assert last(STALLS, samples) == {"engine_deadlocked": 0}
+
+
+def test_a_restart_ends_a_standstill() -> None:
+    samples = [
+        rank(
+            float(at),
+            running=2.0,
+            waiting=0.0,
+            generation_tokens_total=50.0,
+            started_at=100.0 if at < 40 else 900.0,
+        )
+        for at in range(50)
+    ]
+    said = run(STALLS, samples)
+    assert said[39]["engine_frozen"] == 1
+    assert said[40]["engine_frozen"] == 0
+    assert said[40]["last_token_age_seconds"] == 0
+
+
+def test_a_silence_of_the_source_is_not_one_of_the_engine() -> None:
+    early, late = decoding(40, 100, 100), decoding(200, 0, 0)
+    said = last(STALLS, [*early, late[-1]])
+    assert said[STALL] == 0
+    # 100 s without a sample and the same count: whatever happened was not seen
+    same = rank(200.0, running=3.0, generation_tokens_total=early[-1].generation_tokens_total)
+    assert last(STALLS, [*early, same])[STALL] == 0
