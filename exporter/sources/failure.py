@@ -1,0 +1,149 @@
+"""Why a read failed: a small fixed set of reasons, and one line for the person who has to act on it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from enum import StrEnum
+
+import httpx
+
+_MOST_SHOWN = 200
+# OpenSSL's names for what a peer that speaks plain HTTP, and one that wants a client certificate, cause.
+_NO_TLS_THERE = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
+_WANTS_CERTIFICATE = {"TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"}
+# Part of how TLS is read, or the end of a connection in its words.
+_NO_TLS_ERROR = (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+class Reason(StrEnum):
+    """The ``reason`` label of ``source_errors_total``. Fixed, so that dashboards can name each."""
+
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    TOO_LARGE = "too_large"
+    HTTP_STATUS = "http_status"
+    UNAUTHORISED = "unauthorised"
+    NOT_TEXT = "not_text"
+    NOT_AN_ENGINE = "not_an_engine"
+    TLS = "tls"
+    DISCONNECTED = "disconnected"
+    DNS = "dns"
+    REDIRECT = "redirect"
+    INTERNAL = "internal"
+
+
+class ReadFailedError(Exception):
+    """One read failed for ``reason``. The text is one line: where, what was wrong, what to do."""
+
+    def __init__(self, reason: Reason, where: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{where}: {problem}; {remedy}")
+        self.reason = reason
+
+
+def one_line(text: str, most: int = _MOST_SHOWN) -> str:
+    """``text`` as far as it fits a log line: no line breaks, no control characters, ``most`` characters."""
+    words = " ".join("".join(char if char.isprintable() else " " for char in text[: 8 * most]).split())
+    return words if len(words) <= most else words[: most - 3] + "..."
+
+
+def explain(error: Exception, where: str) -> ReadFailedError:
+    """Say in the house's words what went wrong on the way to ``where`` or back.
+
+    ``error`` is what httpx's transport or the socket below it raised; what it was caused by decides.
+    """
+    causes = list(_causes(error))
+    for look in (_name_failure, _tls_failure, _connection_failure):
+        for cause in causes:
+            found = look(cause, where)
+            if found is not None:
+                return found
+    if isinstance(error, httpx.RemoteProtocolError) and not _is_early_end(error):
+        return ReadFailedError(
+            Reason.NOT_TEXT,
+            where,
+            f"what answers there does not speak HTTP ({one_line(str(error), 80)})",
+            "check the port, and whether the URL should start with http:// or https://",
+        )
+    if isinstance(error, httpx.ConnectError) and any(isinstance(cause, OSError) for cause in causes):
+        details = [str(cause.strerror) for cause in causes if isinstance(cause, OSError) and cause.strerror]
+        detail = one_line(details[-1] if details else str(error), 80)
+        return ReadFailedError(
+            Reason.REFUSED, where, f"cannot be reached ({detail})", "check the host and the network between"
+        )
+    return _disconnected(where, "the connection was closed before the answer was complete")
+
+
+def _name_failure(cause: BaseException, where: str) -> ReadFailedError | None:
+    if not isinstance(cause, (socket.gaierror, UnicodeError, httpx.InvalidURL)):
+        return None
+    detail = one_line(str(cause.strerror if isinstance(cause, socket.gaierror) else cause), 80)
+    return ReadFailedError(
+        Reason.DNS,
+        where,
+        f"the host's name cannot be resolved ({detail})",
+        "check its spelling, and the resolver of this machine",
+    )
+
+
+def _tls_failure(cause: BaseException, where: str) -> ReadFailedError | None:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        problem = f"its certificate is not trusted ({one_line(cause.verify_message, 120)})"
+        remedy = "set tls.ca_file to the authority that signed it, or tls.server_name to the name it bears"
+    elif isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS_THERE:
+        problem, remedy = "does not speak TLS", "use http:// in the URL, or the port that has TLS"
+    elif isinstance(cause, ssl.SSLError) and cause.reason in _WANTS_CERTIFICATE:
+        problem = "the server broke off TLS, as it does where it wants a client certificate"
+        remedy = "set tls.cert_file and tls.key_file"
+    elif isinstance(cause, ssl.SSLError) and not isinstance(cause, _NO_TLS_ERROR):
+        detail = cause.reason or cause.strerror or cause
+        problem = f"TLS failed ({one_line(str(detail), 80)})"
+        remedy = "compare the tls settings with what the server offers"
+    else:
+        return None
+    return ReadFailedError(Reason.TLS, where, problem, remedy)
+
+
+def _connection_failure(cause: BaseException, where: str) -> ReadFailedError | None:
+    if isinstance(cause, ConnectionRefusedError):
+        return ReadFailedError(
+            Reason.REFUSED,
+            where,
+            "refused: nothing listens there",
+            "look whether the engine runs, and check host and port",
+        )
+    if isinstance(cause, TimeoutError):
+        return ReadFailedError(
+            Reason.TIMEOUT, where, "connecting timed out", "check the host and the network between"
+        )
+    if isinstance(cause, ConnectionError):  # reset, aborted or broken while it was open
+        return _disconnected(where, "the connection broke off")
+    return None
+
+
+def _disconnected(where: str, problem: str) -> ReadFailedError:
+    remedy = "look whether the engine, or a proxy before it, is restarting"
+    if where.startswith("https:"):
+        # Under TLS 1.3 the word of a server that wants a certificate is often lost with the connection.
+        remedy += "; or does it want a client certificate (tls.cert_file)?"
+    return ReadFailedError(Reason.DISCONNECTED, where, problem, remedy)
+
+
+def _is_early_end(error: httpx.RemoteProtocolError) -> bool:
+    """Whether the peer closed too early, rather than sent what isn't HTTP; only the text tells."""
+    return "disconnected" in str(error) or "closed connection" in str(error)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """``error`` and all that it came from, several addresses tried at once included."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        if isinstance(each, BaseExceptionGroup):
+            waiting.extend(each.exceptions)
+        waiting.extend(cause for cause in (each.__cause__, each.__context__) if cause is not None)

@@ -1,0 +1,87 @@
+"""Says what a page that answers 200 but is no engine's looks like: whoever set the URL has to find out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from exporter.sources.failure import one_line
+
+_LOOKED_AT = 4096
+_LOGIN = re.compile(rb"password|log[ -]?in|sign[ -]?in|sso|oauth|saml", re.IGNORECASE)
+_TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
+# What a process tells of itself, whatever it does; an engine's page holds no more before its first step.
+_OF_THE_PROCESS = ("python_", "process_", "http_", "go_", "promhttp_", "up", "scrape_")
+_OWN = "thrashold_"
+
+_ROUTERS = (
+    ("envoy_", "Envoy"),
+    ("litellm_", "LiteLLM"),
+    ("sgl_router_", "the SGLang router"),
+    ("smg_", "the SGLang router"),
+    ("inference_extension_", "the inference gateway"),
+    ("inference_pool_", "the inference gateway"),
+    ("inference_objective_", "the inference gateway"),
+    ("nginx_", "nginx"),
+    ("haproxy_", "HAProxy"),
+    ("traefik_", "Traefik"),
+    ("istio_", "Istio"),
+    ("kong_", "Kong"),
+)
+_GPU_EXPORTERS = (("DCGM_", "the DCGM exporter"), ("nvidia_", "a GPU exporter"))
+
+
+def looks_like(body: bytes, names: Collection[str]) -> tuple[str, str]:
+    """``(what it is, what to do)`` for a page with series of these ``names`` (none for other text)."""
+    return _metrics_look_like(names) if names else _text_looks_like(body)
+
+
+def _text_looks_like(body: bytes) -> tuple[str, str]:
+    start = body[:_LOOKED_AT].lstrip()
+    if not start:
+        return (
+            "answers with an empty page",
+            "the engine may still be loading its model, or has metrics disabled",
+        )
+    if start[:200].lower().startswith((b"<!doctype html", b"<html", b"<?xml", b"<head", b"<body")):
+        title = _TITLE.search(start)
+        called = f' called "{_excerpt(title[1])}"' if title else ""
+        if _LOGIN.search(body[: 16 * _LOOKED_AT]):
+            return f"is a login page{called}", "use the engine's own address, not the one behind the login"
+        return f"is an HTML page{called}", "check the path of the URL: engines have it at /metrics"
+    if start[:1] in b"{[":
+        return f"is JSON ({_excerpt(start)})", "check the path of the URL: engines have it at /metrics"
+    if all(line.startswith(b"#") for line in body.splitlines() if line.strip()):
+        return (
+            "names metrics but holds no values",
+            "the engine has exposed nothing yet, or has metrics disabled",
+        )
+    return f"is no metrics page ({_excerpt(start)})", "check host, port and path of the URL"
+
+
+def _metrics_look_like(names: Collection[str]) -> tuple[str, str]:
+    if any(name.startswith(_OWN) for name in names):
+        return (
+            "is the page of a thrashold sidecar",
+            "set the URL to the engine it reads; sidecars don't read each other",
+        )
+    for prefix, router in _ROUTERS:
+        if any(name.startswith(prefix) for name in names):
+            return f"is the page of {router}", "set the URL to an engine behind it"
+    for prefix, exporter in _GPU_EXPORTERS:
+        if any(name.startswith(prefix) for name in names):
+            return f"is the page of {exporter}", "set the URL to the engine that runs on these GPUs"
+    if all(name.startswith(_OF_THE_PROCESS) for name in names):
+        return (
+            "has only series of its own process; the engine has exposed nothing yet",
+            "wait until it has loaded its model, or enable its metrics",
+        )
+    some = ", ".join(sorted(name for name in names if not name.startswith(_OF_THE_PROCESS))[:3])
+    return (
+        f"is a metrics page of something else ({one_line(some, 120)})",
+        "check host and port; engines known are listed in the documentation",
+    )
+
+
+def _excerpt(text: bytes) -> str:
+    return one_line(text[:400].decode("utf-8", "replace"), 60)

@@ -1,0 +1,63 @@
+"""What the tests of sources share: a source on a server, read once, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from exporter.sidecar_settings import EngineSettings
+from exporter.sources.engine import EngineSource
+from exporter.sources.source import Observation
+from tests.support.captures import fixture
+from tests.support.http_servers import Behaviour, serving
+
+Result = TypeVar("Result")
+
+PAGE = fixture("vllm-0.32.0/113.prom")
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run ``work``, and check that nothing of it is left on the loop."""
+
+    async def checked() -> Result:
+        result = await work
+        await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, f"tasks left behind: {left}"
+        return result
+
+    return asyncio.run(checked())
+
+
+def source(url: str, *, interval: float = 0.05, **settings: Any) -> EngineSource:  # noqa: ANN401 - any setting
+    return EngineSource(EngineSettings(url, **{"deadline_seconds": 5.0, **settings}), time.time, interval)
+
+
+async def read(engine: EngineSource) -> Observation:
+    await engine.read_once()
+    return engine.observe()
+
+
+def observed(behaviour: Behaviour, **settings: Any) -> Observation:  # noqa: ANN401 - any setting
+    """One read of a server with this behaviour."""
+
+    async def work() -> Observation:
+        async with serving(behaviour) as server:
+            return await read(source(server.url, **settings))
+
+    return run(work())
+
+
+def failed(observation: Observation) -> tuple[str, str]:
+    """``(reason, line)`` of a read that failed, once; checks that it looks like one."""
+    status = observation.status
+    assert not status.answering
+    assert observation.engine is None
+    assert status.last_at is None
+    ((reason, count),) = status.errors
+    assert count == 1
+    assert "\n" not in status.last_error
+    assert len(status.last_error) < 500
+    return reason, status.last_error
