@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
+from exporter.sample import EngineSample
 from exporter.sidecar_settings import EngineSettings
 from exporter.sources.engine import EngineSource
 from exporter.sources.source import Observation
@@ -61,3 +63,29 @@ def failed(observation: Observation) -> tuple[str, str]:
     assert "\n" not in status.last_error
     assert len(status.last_error) < 500
     return reason, status.last_error
+
+
+@asynccontextmanager
+async def running(*engines: EngineSource) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(engine.run()) for engine in engines]
+    try:
+        yield
+        assert not any(task.done() for task in tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - a source tells nobody when it has read
+            await asyncio.sleep(0.005)
+
+
+def sample(engine: EngineSource) -> EngineSample:
+    found = engine.observe().engine
+    assert found is not None
+    return found

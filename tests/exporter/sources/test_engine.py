@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Collection
 
 import pytest
 
@@ -14,48 +13,16 @@ from exporter.dialects.vllm import Slot, VllmDialect
 from exporter.exposition import Series
 from exporter.sample import EngineSample
 from exporter.sources import engine as engine_module
-from exporter.sources.engine import EngineSource
 from exporter.sources.source import Source
-from tests.exporter.sources.reading import PAGE, observed, read, run, source
+from tests.exporter.sources.reading import PAGE, observed, read, run, running, sample, source, until
 from tests.support.captures import fixture
 from tests.support.http_servers import (
     Behaviour,
     Exchange,
-    Server,
-    closes_after,
-    closes_on_reuse,
     hang,
     page,
-    raw,
     serving,
-    slam,
 )
-
-
-@asynccontextmanager
-async def running(*engines: EngineSource) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(engine.run()) for engine in engines]
-    try:
-        yield
-        assert not any(task.done() for task in tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-
-
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - a source tells nobody when it has read
-            await asyncio.sleep(0.005)
-
-
-def sample(engine: EngineSource) -> EngineSample:
-    found = engine.observe().engine
-    assert found is not None
-    return found
 
 
 def delayed(behaviour: Behaviour, seconds: float) -> Behaviour:
@@ -119,15 +86,6 @@ def test_what_is_asked_for() -> None:
     }
 
 
-def test_one_connection_serves_all_reads() -> None:
-    async def work() -> Server:
-        async with serving(page(PAGE)) as server, running(source(server.url, interval=0.02)):
-            await until(lambda: len(server.requests) >= 8)
-        return server
-
-    assert run(work()).connections == 1
-
-
 def test_an_engine_that_hangs_delays_no_other_and_keeps_its_last_sample() -> None:
     async def work() -> None:
         async with serving(page(PAGE)) as good, serving(page(PAGE)) as bad:
@@ -186,38 +144,6 @@ def test_a_read_past_its_deadline_fails_and_the_next_ones_go_on() -> None:
                 assert sample(engine).at > held.at
 
     run(work())
-
-
-@pytest.mark.parametrize("dropping", [closes_on_reuse, closes_after])
-def test_a_kept_connection_that_the_server_closes_is_no_failure(
-    dropping: Callable[[Behaviour], Behaviour],
-) -> None:
-    async def work() -> tuple[EngineSource, Server]:
-        async with serving(dropping(page(PAGE))) as server:
-            engine = source(server.url, interval=0.03)
-            async with running(engine):
-                await until(lambda: server.connections >= 5)
-            return engine, server
-
-    engine, server = run(work())
-    assert engine.observe().status.errors == ()
-    assert server.connections >= 5
-
-
-def test_a_server_that_always_slams_the_door_is_tried_once_a_read() -> None:
-    async def work() -> tuple[EngineSource, Server]:
-        async with serving(page(PAGE)) as server:
-            engine = source(server.url, interval=0.05)
-            async with running(engine):
-                await until(lambda: engine.observe().engine is not None)
-                server.behaviour = slam
-                await until(lambda: dict(engine.observe().status.errors).get("disconnected", 0) >= 4)
-            return engine, server
-
-    engine, server = run(work())
-    failures = dict(engine.observe().status.errors)["disconnected"]
-    # one good read, one try more for the connection that had been kept, one each for the rest
-    assert len(server.requests) - failures <= 5
 
 
 def test_a_restart_on_the_same_port_is_dead_at_once_and_back_at_once(
@@ -326,23 +252,3 @@ def test_lines_that_cannot_be_read_are_counted_beside_a_good_sample() -> None:
     observation = observed(page(PAGE + b"what is this\n"))
     assert observation.status.answering
     assert dict(observation.status.errors)["unreadable_lines"] == 1
-
-
-def test_cancelling_in_the_middle_of_a_read_leaves_nothing_open() -> None:
-    async def work() -> None:
-        async with serving(hang) as server, running(source(server.url), source(server.url)):
-            await until(lambda: len(server.requests) == 2)
-
-    run(work())
-
-
-def test_reading_once_needs_no_closing() -> None:
-    async def work() -> int:
-        async with serving(raw(b"")) as server:
-            engine = source(server.url)
-            await engine.read_once()
-            server.behaviour = page(PAGE)
-            await engine.read_once()
-            return len(sample(engine).ranks)
-
-    assert run(work()) == 1
