@@ -1,0 +1,131 @@
+"""What one cycle costs, from the bytes of a scrape to the rendered ``/metrics``, in CPU time.
+
+Taken on a full window: most derivations look back over it, so an empty one flatters.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import tracemalloc
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from exporter.cycle import CycleSettings, Snapshot, State, initial, step
+from exporter.dialects.dialect import Dialect
+from exporter.dialects.vllm import VllmDialect
+from exporter.exposition import Reader
+from exporter.render import PLAIN, Rendering
+from exporter.sources.source import Observation, SourceStatus
+from exporter.window import HORIZON_SECONDS
+from tests.bench import report
+from tests.bench.replay import Replay, replay
+
+BAR_MS = 3.0
+ONE_ENGINE = "59 kB"
+TWO_RANKS = "80 kB, 2 ranks"
+_FILL = int(HORIZON_SECONDS) + 10
+_MEASURED = 300
+_START = 1_800_000_000.0
+_PARTS = ("read", "dialect", "step", "render", "gzip")
+
+
+@dataclass(slots=True)
+class Cycle:
+    """The sidecar's cycle without its loop and its sockets: one engine, a scrape each second."""
+
+    replay: Replay
+    dialect: Dialect[Any]
+    reader: Reader[Any]
+    state: State
+    second: int = 0
+    failures: int = 0
+    snapshot: Snapshot | None = None
+
+    @classmethod
+    def over(cls, scrapes: Replay) -> Cycle:
+        """A fresh one that reads ``scrapes``."""
+        dialect = VllmDialect()
+        return cls(scrapes, dialect, Reader(dialect.interpret), initial(CycleSettings(version="bench")))
+
+    def run(self) -> list[float]:
+        """One cycle; the CPU milliseconds of each part."""
+        body = self.replay.body(self.second)
+        at = _START + self.second
+        self.second += 1
+        clock = time.process_time
+        times = [clock()]
+        readings = self.reader.read(body)
+        times.append(clock())
+        sample = self.dialect.sample(readings, engine="bench", at=at, read_seconds=0.01)
+        times.append(clock())
+        status = SourceStatus("bench", "engine", answering=True, last_at=at, read_seconds=0.01)
+        self.state, snapshot = step(self.state, at + 0.1, [Observation(status, sample)])
+        times.append(clock())
+        rendering = Rendering(snapshot)
+        rendering.body(PLAIN)
+        times.append(clock())
+        rendering.body(PLAIN, zipped=True)
+        times.append(clock())
+        self.failures += len(snapshot.failures)
+        self.snapshot = snapshot
+        return [(end - begin) * 1e3 for begin, end in itertools.pairwise(times)]
+
+
+def _p99(values: list[float]) -> float:
+    return quantiles(values, n=100)[98]
+
+
+def _figures(name: str, cycles: list[list[float]], worst_ms: float | None) -> None:
+    """Lines for the parts, figures for their sum; gzip is not in it: Prometheus asks less than once a cycle."""
+    for part, values in zip(_PARTS, zip(*cycles, strict=True), strict=True):
+        aside = ", not part of the cycle" if part == "gzip" else ""
+        report.line(
+            f"  {name} {part}: median {median(values):.3f} ms, p99 {_p99(list(values)):.3f} ms{aside}"
+        )
+    totals = [sum(parts[:-1]) for parts in cycles]
+    report.record(report.Figure(f"cycle {name}, median", median(totals), "ms", BAR_MS))
+    report.record(report.Figure(f"cycle {name}, p99", _p99(totals), "ms", worst_ms))
+
+
+def _window_megabytes(scrapes: Replay) -> float:
+    """What a filled state, reader included, holds in memory."""
+    scrapes.body(0)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        cycle = Cycle.over(scrapes)
+        for _ in range(_FILL):
+            cycle.run()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return (after - before) / 1e6
+
+
+def main() -> None:
+    """Prints the figures."""
+    captures = {ONE_ENGINE: replay("vllm-0.32.0"), TWO_RANKS: replay("vllm-0.32.0-dp2-api2")}
+    cycles = {name: Cycle.over(scrapes) for name, scrapes in captures.items()}
+    for name, cycle in cycles.items():
+        report.line(f"  {name}: {cycle.replay.told}; the window filled with {_FILL} s of it")
+        for _ in range(_FILL):
+            cycle.run()
+    taken: dict[str, list[list[float]]] = {name: [] for name in cycles}
+    for _ in range(_MEASURED):  # interleaved, so that a busy machine slows both alike
+        for name, cycle in cycles.items():
+            taken[name].append(cycle.run())
+    for name, cycle in cycles.items():
+        if cycle.failures:
+            report.loud(f"{name}: {cycle.failures} derivations broke off: the figures are of less work")
+        values = len(cycle.snapshot.values) if cycle.snapshot else 0
+        report.line(f"  {name}: {values} values a cycle")
+        # two ranks are twice the work; what is promised of the worst cycle is promised of one engine
+        _figures(name, taken[name], BAR_MS if name == ONE_ENGINE else None)
+    for name, scrapes in captures.items():
+        report.record(report.Figure(f"full window in memory, {name}", _window_megabytes(scrapes), "MB"))
+
+
+if __name__ == "__main__":
+    report.standalone(main)

@@ -1,0 +1,99 @@
+"""A long run of an engine, made from the scrapes there are: what a busy engine answers, second by second."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.captures import FIXTURES, archives
+
+_TYPE = re.compile(rb"# TYPE \S+ (\S+)")
+_RISING = (b"counter", b"histogram", b"summary")
+_BUSY = "overload"
+
+
+class _Line(NamedTuple):
+    """A line's text up to its value, and the value where it is a counter's; the whole text elsewhere."""
+
+    text: bytes
+    counter: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Scrapes a second apart, played again and again; counters go on rising where a lap begins anew.
+
+    ``told`` says in words what it is made from.
+    """
+
+    told: str
+    bodies: tuple[bytes, ...]
+    _lines: tuple[tuple[_Line, ...], ...]
+    _rise: dict[bytes, float]
+
+    @classmethod
+    def of(cls, bodies: Sequence[bytes], told: str) -> Replay:
+        """The replay of ``bodies``, at least two of them.
+
+        A lap raises a counter by what it rises from the first body to the last and one step more.
+        """
+        lines = tuple(tuple(_parsed(body)) for body in bodies)
+        first, last = (
+            {text: counter for text, counter in each if counter is not None} for each in (lines[0], lines[-1])
+        )
+        rise: dict[bytes, float] = {}
+        for text, value in last.items():
+            begin = first.get(text, 0.0)
+            lap = (value - begin) * len(lines) / (len(lines) - 1)
+            # rounding keeps buckets in order: a larger rise never becomes the smaller one
+            rise[text] = float(round(lap)) if value.is_integer() and begin.is_integer() else lap
+        return cls(told, tuple(bodies), lines, rise)
+
+    def body(self, second: int) -> bytes:
+        """What the engine answers in ``second``, from 0 on."""
+        lap, index = divmod(second, len(self.bodies))
+        if lap == 0:
+            return self.bodies[index]
+        return b"\n".join(
+            text if counter is None else text + repr(counter + lap * self._rise.get(text, 0.0)).encode()
+            for text, counter in self._lines[index]
+        )
+
+
+def _parsed(body: bytes) -> list[_Line]:
+    rising = False
+    lines = []
+    for text in body.split(b"\n"):
+        if text.startswith(b"#"):
+            kind = _TYPE.match(text)
+            rising = kind[1] in _RISING if kind else rising
+        elif rising and b" " in text:
+            series, _, value = text.rpartition(b" ")
+            lines.append(_Line(series + b" ", float(value)))
+            continue
+        lines.append(_Line(text, None))
+    return lines
+
+
+def replay(name: str) -> Replay:
+    """The busy scrapes of the capture ``name``: of the whole one where it is here, else the committed few."""
+    archive = archives() / f"{name}.tar.xz"
+    if archive.is_file():
+        bodies = _busy(archive)
+        return Replay.of(bodies, f"{name}: the {len(bodies)} busy scrapes of the whole capture")
+    paths = sorted((FIXTURES / name).glob("*.prom"))[-2:]
+    return Replay.of([path.read_bytes() for path in paths], f"{name}: the last 2 of the committed scrapes")
+
+
+def _busy(archive: Path) -> list[bytes]:
+    with tarfile.open(archive) as tar:
+        files = {
+            Path(member.name).name: handle.read() for member in tar if (handle := tar.extractfile(member))
+        }
+    entries = [json.loads(text) for text in files["index.jsonl"].splitlines()]
+    return [files[f"{entry['i']:03d}.prom"] for entry in entries if entry["phase"] == _BUSY]
