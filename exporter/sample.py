@@ -189,7 +189,7 @@ class EngineSample:
 
     ``http_ok_total`` counts completion requests answered 2xx (an answer broken off by the client
     ends as 2xx too). ``notes`` are oddities met while reading, by a fixed word each
-    (``usage_above_1``, ``block_size_unknown``, ...): they count in ``source_errors_total``.
+    (``usage_above_1``, ``block_size_unknown``, ...): ``source_oddity`` shows them.
     """
 
     at: float

@@ -28,7 +28,7 @@ KV_BLOCK_TOKENS = Signal(
     "kv_block_tokens",
     Kind.GAUGE,
     Scope.RANK,
-    "Tokens a KV block holds.",
+    "Tokens a KV block holds; absent where what the engine tells contradicts itself.",
     Confidence.MEASURED,
     "the engine's configuration",
     ("block_tokens",),

@@ -57,7 +57,7 @@ GENERATION_TOKENS = Signal(
     "generation_tokens_total",
     Kind.COUNTER,
     Scope.RANK,
-    "Tokens generated.",
+    "Tokens generated, those of requests that were aborted later included.",
     Confidence.MEASURED,
     "rises of the engine's counter, summed from 0",
     ("generation_tokens_total",),

@@ -9,7 +9,7 @@ import math
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.dialects.dialect import Dialect
@@ -23,7 +23,7 @@ from exporter.sources.lookalike import looks_like
 from exporter.sources.source import Observation, SourceStatus
 
 UNREADABLE_LINES = "unreadable_lines"
-"""Counted beside the reasons: reads that succeeded though some lines of the page could not be read."""
+"""Noted on a sample: some lines of the page could not be read."""
 
 _OFF_LOOP_BYTES = 1_000_000
 """A body above this is parsed in a thread: the first read of 1 MB holds the loop up for some 50 ms."""
@@ -105,18 +105,18 @@ class EngineSource:
         try:
             reply = await self._endpoint.read()
             if len(reply.body) > _OFF_LOOP_BYTES:
-                sample, notes = await asyncio.to_thread(self._understand, reply)
+                sample = await asyncio.to_thread(self._understand, reply)
             else:
-                sample, notes = self._understand(reply)
+                sample = self._understand(reply)
         except ReadFailedError as failure:
             self._failed(failure.reason, str(failure))
         except Exception as error:  # noqa: BLE001 - a bug of ours costs this read, not the engine's watch
             self._failed(Reason.INTERNAL, self._bug_line(error))
         else:
-            self._succeeded(sample, notes)
+            self._succeeded(sample)
 
-    def _understand(self, reply: Reply) -> tuple[EngineSample, set[str]]:
-        """The sample of a page, and what was odd about it. Raises ReadFailedError for no engine's page."""
+    def _understand(self, reply: Reply) -> EngineSample:
+        """The sample of a page. Raises ReadFailedError for a page that is no engine's."""
         body = self._text(reply)
         tongue = self._tongue
         sample = None if tongue is None else self._sampled(tongue, body, reply)
@@ -132,10 +132,9 @@ class EngineSource:
             if tongue is None or sample is None or dialect.kind != tongue.dialect.kind:
                 self._tongue = tongue = _Tongue(dialect, Reader(dialect.interpret))
                 sample = self._sampled(tongue, body, reply)
-        notes = set(sample.notes)
         if tongue.reader.rejected_lines:
-            notes.add(UNREADABLE_LINES)
-        return sample, notes
+            return replace(sample, notes=(*sample.notes, UNREADABLE_LINES))
+        return sample
 
     def _sampled(self, tongue: _Tongue, body: bytes, reply: Reply) -> EngineSample:
         return tongue.dialect.sample(
@@ -169,10 +168,9 @@ class EngineSource:
             f"({type(error).__name__}: {one_line(str(error), 120)}); please report this, with the page"
         )
 
-    def _succeeded(self, sample: EngineSample, notes: set[str]) -> None:
+    def _succeeded(self, sample: EngineSample) -> None:
         self._sample = sample
         self._answering = True
-        self._errors.update(notes)
         self._last_error = ""
         if self._state != sample.kind:
             after = f" after {self._failures_in_a_row} failed reads" if self._failures_in_a_row else ""

@@ -11,6 +11,7 @@ import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,24 @@ class Scrape:
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """One run of an engine: its files by name."""
+
+    name: str
+    files: dict[str, bytes]
+
+    def lines(self, file: str) -> list[dict[str, Any]]:
+        """The objects of one of the recording's JSON-lines files, ``clients.jsonl`` for one."""
+        return [json.loads(line) for line in self.files[file].decode().splitlines()]
+
+    def scrapes(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Every good scrape, oldest first: its line of ``index.jsonl`` and the engine's answer."""
+        for entry in self.lines("index.jsonl"):
+            if entry["status"] == 200:
+                yield entry, self.files[f"{entry['i']:03d}.prom"]
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """One run of an engine, unpacked."""
 
@@ -75,6 +94,18 @@ class Capture:
         with (self.folder / file).open(encoding="utf-8") as lines:
             for line in lines:
                 yield json.loads(line)
+
+
+@lru_cache(maxsize=2)
+def recording(name: str) -> Recording:
+    """A whole recording from the repository, in memory (up to 10 MB)."""
+    with tarfile.open(FIXTURES / f"{name}.tar.xz") as tar:
+        files = {
+            member.name.rpartition("/")[2]: opened.read()
+            for member in tar
+            if (opened := tar.extractfile(member)) is not None
+        }
+    return Recording(name, files)
 
 
 def fixture(path: str) -> bytes:

@@ -248,7 +248,9 @@ def test_a_large_page_is_parsed_beside_the_loop() -> None:
     assert (ranks, longest < 0.25) == (1, True), longest
 
 
-def test_lines_that_cannot_be_read_are_counted_beside_a_good_sample() -> None:
+def test_lines_that_cannot_be_read_are_noted_on_a_good_sample() -> None:
     observation = observed(page(PAGE + b"what is this\n"))
     assert observation.status.answering
-    assert dict(observation.status.errors)["unreadable_lines"] == 1
+    assert observation.status.errors == ()
+    assert observation.engine is not None
+    assert observation.engine.notes == ("unreadable_lines",)

@@ -1,0 +1,49 @@
+"""The signals of the recordings as they stand in ``tests/fixtures/signals``.
+
+``python -m tests.exporter.golden`` writes them anew: read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.replay import replayed
+
+FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "signals"
+KV_BYTES_PER_TOKEN = 512.0
+"""Of the recorded model: 2 layers x 2 KV heads x head size 32, K and V, 16 bits."""
+
+CYCLES = {
+    "vllm-0.32.0": (0, 60, 112, 136),
+    "vllm-0.32.0-offload": (0, 60, 97, 118),
+    "vllm-0.32.0-dp2-api2": (0, 25, 38),
+    "vllm-0.32.0-oracle": (0, 44, 61),
+    "vllm-0.8.5-v0-swap": (0, 60, 92, 110),
+}
+"""Of each recording, by index: idle, in the midst of the overload, at its end, afterwards."""
+
+
+def said(name: str) -> dict[str, dict[str, float]]:
+    """Signal values of the chosen cycles by index; what speaks of the sidecar itself is left out."""
+    cycles = replayed(name, KV_BYTES_PER_TOKEN)
+    return {
+        str(index): {
+            name: value
+            for name, value in cycles[index].named().items()
+            if not name.startswith(("signal_info", "build_info", "source_"))
+        }
+        for index in CYCLES[name]
+    }
+
+
+def main() -> None:
+    """Write all files."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in CYCLES:
+        text = json.dumps(said(name), indent=1)
+        (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

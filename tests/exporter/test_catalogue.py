@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA, SIGNALS
+from exporter.reference import reference
+from exporter.sample import EngineSample, RankSample
+from exporter.signal import Kind, Scope, Signal
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_names_are_unique() -> None:
+    names = [signal.name for signal in SIGNALS]
+    assert len(names) == len(set(names))
+    phenomena = [phenomenon.name for phenomenon in (*RANK_PHENOMENA, *ENGINE_PHENOMENA)]
+    assert len(phenomena) == len(set(phenomena))
+
+
+@pytest.mark.parametrize("signal", SIGNALS, ids=lambda signal: signal.name)
+def test_names_follow_the_practice_of_prometheus(signal: Signal) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", signal.name)
+    assert signal.name.endswith("_total") == (signal.kind is Kind.COUNTER)
+    for label in signal.label_names:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", label)
+        assert label not in {"le", "quantile"}
+    assert len(set(signal.label_names)) == len(signal.label_names)
+    assert not re.search(r"_(ms|milliseconds|percent|perc|kb|mb|gb)\b", signal.name)
+
+
+@pytest.mark.parametrize("signal", SIGNALS, ids=lambda signal: signal.name)
+def test_every_signal_says_what_it_is_and_how_it_comes_about(signal: Signal) -> None:
+    assert signal.help.endswith(".")
+    assert len(signal.help) > 30
+    assert signal.method
+    assert not signal.method.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [signal for signal in SIGNALS if signal.scope in {Scope.RANK, Scope.ENGINE}],
+    ids=lambda signal: signal.name,
+)
+def test_inputs_are_fields_of_a_sample(signal: Signal) -> None:
+    known = {field.name for kind in (EngineSample, RankSample) for field in fields(kind)}
+    assert set(signal.inputs) <= known
+    assert signal.inputs or signal.name == "engine_info"
+
+
+def test_the_reference_is_fresh() -> None:
+    assert (ROOT / "docs" / "signals.md").read_text(encoding="utf-8") == reference(), "run: make docs"
