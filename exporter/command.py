@@ -121,7 +121,9 @@ def _serve(
     try:
         listener = listening_socket(host, port)
     except OSError as error:
-        raise click.ClickException(f"can't listen on {settings.listen}: {error.strerror or error}") from error
+        # The library's own text adds the address once more; a name that can't be resolved has no errno above 0.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+        raise click.ClickException(f"can't listen on {settings.listen}: {reason}") from error
     server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)

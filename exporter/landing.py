@@ -17,6 +17,7 @@ from exporter.cycle import Value
 from exporter.landing_assets import SCRIPT, STYLE
 from exporter.publication import Publication
 from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.source_signals import SIGNAL_INFO
 from exporter.sources.source import SourceStatus
 
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -105,8 +106,8 @@ def _signals(values: Iterable[Value]) -> str:
     found: dict[Signal, _Rows] = {}
     seen: dict[str, set[str]] = {}
     for signal, labels, value, is_peak in values:
-        # An info metric says all in its labels; its value is always 1.
-        if not signal.name.endswith("_info"):
+        # What it tells of each signal stands beside the signal already.
+        if signal is not SIGNAL_INFO:
             rows = found.setdefault(signal, _Rows())
             (rows.peak if is_peak else rows.now)[labels] = value
             for name, label in zip(signal.scope.labels, labels, strict=False):
@@ -128,11 +129,14 @@ def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str]) -> str:
     word, meaning = _CONFIDENCE[signal.confidence]
     shown = [place for place, name in enumerate(signal.label_names) if name not in constant]
     head = "".join(f"<th>{escape(signal.label_names[place])}" for place in shown)
-    head += '<th class="n">value' + ('<th class="n">peak 60 s' if rows.peak else "")
+    # An info metric says all in its labels; its value is always 1.
+    valued = not signal.name.endswith("_info")
+    head += '<th class="n">value' if valued else ""
+    head += '<th class="n">peak 60 s' if rows.peak else ""
     body = []
     for labels in dict.fromkeys((*rows.now, *rows.peak)):
         cells = "".join(_label_cell(labels[place]) for place in shown)
-        cells += _cell(signal, rows.now.get(labels))
+        cells += _cell(signal, rows.now.get(labels)) if valued else ""
         cells += _cell(signal, rows.peak.get(labels)) if rows.peak else ""
         body.append(f"<tr>{cells}")
     return (
@@ -187,8 +191,6 @@ def _age(value: float) -> str:
 
 
 def _plain(value: float) -> str:
-    if value == int(value):
-        text = f"{int(value):,}"
-    else:
-        text = f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"  # noqa: PLR2004 - four digits tell enough
+    whole = value == int(value) or abs(value) >= 10_000  # noqa: PLR2004 - four digits tell enough
+    text = f"{value:,.0f}" if whole else f"{value:,.4g}"
     return text.replace(",", "\N{THIN SPACE}")

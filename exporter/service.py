@@ -153,6 +153,14 @@ def make_server(
 
 def listening_socket(host: str, port: int) -> socket.socket:
     """Bind ``host``:``port``, all addresses where ``host`` is empty. Raises OSError."""
+    listener = _bound(host, port)
+    # Connections inherit it. asyncio sets it only on sockets that were made with the protocol's number;
+    # without it the body of each answer waits 40 ms for the client to acknowledge the head.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _bound(host: str, port: int) -> socket.socket:
     if not host:
         if socket.has_dualstack_ipv6():
             with contextlib.suppress(OSError):  # IPv6 may be switched off: then IPv4 alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -34,6 +35,10 @@ async def serve(
         loop.add_signal_handler(number, server.stop)
     sources = [loop.create_task(keep_running(source)) for source in cycle.sources]
     cycle.run_once()
+    # What is loaded by now stays for good; without this the collector would walk it again and again,
+    # each time for longer than a whole cycle takes.
+    gc.collect()
+    gc.freeze()
     ticking = loop.create_task(cycle.run(interval_seconds))
     serving = loop.create_task(server.serve(sockets=[listener]))
     ended, _ = await asyncio.wait({ticking, serving}, return_when=asyncio.FIRST_COMPLETED)

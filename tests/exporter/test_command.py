@@ -1,0 +1,160 @@
+"""The command line: what it prints, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.exporter.running import CAPTURE, ROOT, call, engine, free_port, running
+
+MAIN = (sys.executable, str(ROOT / "thrashold.py"))
+
+
+def test_once_prints_one_cycle_and_ends_well() -> None:
+    with engine(CAPTURE.read_bytes()) as url:
+        done = call("--engine", url, "--once")
+    assert done.returncode == 0, done.stderr
+    families = {family.name: family for family in text_string_to_metric_families(done.stdout)}
+    assert families["thrashold_source_up"].samples[0].value == 1
+    assert "thrashold_kv_usage_ratio" in families
+
+
+def test_once_fails_when_nobody_answers_and_names_each() -> None:
+    ports = [free_port(), free_port()]
+    urls = [argument for port in ports for argument in ("--engine", f"http://127.0.0.1:{port}")]
+    done = call("--once", *urls)
+    assert done.returncode == 1
+    assert "thrashold_source_up" in done.stdout
+    lines = done.stderr.splitlines()
+    for port in ports:
+        assert len([line for line in lines if line.startswith(f"127.0.0.1:{port}: ")]) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_once_ends_well_when_one_of_two_answers() -> None:
+    with engine(CAPTURE.read_bytes()) as url:
+        done = call("--engine", url, "--engine", f"http://127.0.0.1:{free_port()}", "--once")
+    assert done.returncode == 0
+    assert "refused" in done.stderr
+
+
+def test_settings_come_from_file_and_environment(tmp_path: Path) -> None:
+    with engine(CAPTURE.read_bytes()) as url:
+        file = tmp_path / "thrashold.yaml"
+        file.write_text(f"engines:\n  - {{url: '{url}', name: prod-a}}\n")
+        by_flag = call("--config", str(file), "--once")
+        by_variable = call("--once", environ={"THRASHOLD_CONFIG": str(file)})
+        without_file = call("--once", environ={"THRASHOLD_ENGINES": url})
+    assert 'thrashold_source_up{source="prod-a"} 1.0' in by_flag.stdout
+    assert 'thrashold_source_up{source="prod-a"} 1.0' in by_variable.stdout
+    assert f'thrashold_source_up{{source="{url.removeprefix("http://")}"}} 1.0' in without_file.stdout
+
+
+def test_a_password_file_reaches_the_engine_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hunter2\n")
+    file = tmp_path / "thrashold.yaml"
+    file.write_text(f"engines:\n  - {{url: 'http://127.0.0.1:{free_port()}', bearer_token_file: token}}\n")
+    done = call("--config", str(file), "--once")
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+BAD_INPUT = {
+    "no engine": ((), None, "no engine to read"),
+    "missing config": (("--config", "none.yaml"), None, "none.yaml: cannot be read: No such file"),
+    "directory as config": (("--config", "."), None, ": cannot be read: Is a directory"),
+    "unknown key": (("--config", "c.yaml"), "engines: []\nlisten_on: x\n", "c.yaml:2: listen_on: "),
+    "wrong type": (("--config", "c.yaml"), "interval_seconds: often\n", "c.yaml:1: interval_seconds: expected a"),
+    "doubled key": (("--config", "c.yaml"), "listen: :1\nlisten: :2\n", "c.yaml:2: listen: given twice"),
+    "invalid YAML": (("--config", "c.yaml"), "engines: [\n", "c.yaml:2: not valid YAML"),
+    "doubled names": (("--engine", "http://a", "--engine", "http://a"), None, "engines[1]: the name a:80 is already"),
+    "not a URL": (("--engine", "worker-7"), None, "'worker-7' is not a URL; did you mean http://worker-7?"),
+    "port out of range": (("--engine", "http://a", "--listen", "127.0.0.1:70000"), None, "port '70000' is not"),
+    "engine port out of range": (("--engine", "http://a:70000"), None, "Port out of range"),
+    "missing web config": (("--engine", "http://a", "--web-config", "none.yml"), None, "none.yml: cannot be read"),
+    "missing model config": (
+        ("--config", "c.yaml"), "engines: [{url: 'http://a', model_config: none.json}]\n", "none.json: cannot be read",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, case: str) -> None:
+    arguments, config, said = BAD_INPUT[case]
+    if config is not None:
+        (tmp_path / "c.yaml").write_text(config)
+    places = {"none.yaml", "none.yml", "c.yaml", "."}
+    done = call(*(str(tmp_path / each) if each in places else each for each in arguments))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("Error: ")
+
+
+@pytest.mark.parametrize("arguments", [("--listne", "x"), ("--listen",), ("surplus",)])
+def test_flags_that_do_not_exist_are_a_usage_error(arguments: tuple[str, ...]) -> None:
+    done = call(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_in_use_is_one_clear_line_and_exit_code_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = call("--engine", "http://127.0.0.1:1", "--listen", address)
+    assert done.returncode == 1
+    assert done.stderr == f"Error: can't listen on {address}: Address already in use\n"
+
+
+def test_an_address_of_another_machine_is_one_clear_line() -> None:
+    done = call("--engine", "http://127.0.0.1:1", "--listen", "192.0.2.1:9807")
+    assert done.returncode == 1
+    assert done.stderr == "Error: can't listen on 192.0.2.1:9807: Cannot assign requested address\n"
+
+
+def test_control_c_ends_it_as_well() -> None:
+    with running("--engine", f"http://127.0.0.1:{free_port()}") as sidecar:
+        sidecar.process.send_signal(signal.SIGINT)
+        assert sidecar.process.wait(10) == 0
+        assert "Traceback" not in sidecar.log()
+
+
+def test_the_overview_loads_click_alone() -> None:
+    script = (
+        "import sys, thrashold\n"
+        "from click.testing import CliRunner\n"
+        "shown = CliRunner().invoke(thrashold.main, ['--help'])\n"
+        "assert shown.exit_code == 0 and 'exporter' in shown.output, shown.output\n"
+        "heavy = {'httpx', 'starlette', 'uvicorn', 'prometheus_client', 'yaml', 'msgspec', 'asyncio', 'ssl'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_version_and_an_unknown_part() -> None:
+    version = call("--version", command=MAIN)
+    assert version.returncode == 0
+    assert version.stdout.startswith("thrashold ")
+    unknown = call("exprter", command=MAIN)
+    assert unknown.returncode == 2
+    assert "No such command 'exprter'" in unknown.stderr
+
+
+def test_the_sidecar_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, exporter.command\n"
+        "heavy = {'numpy', 'pandas', 'fastapi', 'httptools', 'uvloop', 'bcrypt'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"

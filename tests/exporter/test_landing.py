@@ -1,0 +1,171 @@
+"""The landing page: everything there, everything escaped, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import math
+from html.parser import HTMLParser
+
+import pytest
+
+from exporter.cycle import Snapshot, Value
+from exporter.landing import landing_page
+from exporter.publication import Publication
+from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.sources.source import SourceStatus
+from tests.exporter.running import CAPTURE, engine, running
+
+EVIL = "<script>alert('1')</script>\"&"
+
+
+class Page(HTMLParser):
+    """The words, tags and addresses of a page."""
+
+    def __init__(self, html: bytes) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.titles: list[str] = []
+        self.feed(html.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in {"href", "src", "action"}]
+        self.titles += [value or "" for name, value in attrs if name == "title"]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data.strip())
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def signal(name: str, kind: Kind = Kind.GAUGE, **rest: object) -> Signal:
+    fields = {"scope": Scope.ENGINE, "help": "What it says.", "confidence": Confidence.ESTIMATE, **rest}
+    return Signal(name, kind, method="", inputs=(), **fields)  # type: ignore[arg-type]
+
+
+def page(*values: Value, statuses: tuple[SourceStatus, ...] = (), ready: bool = True) -> Page:
+    return Page(landing_page(Publication(Snapshot(1_800_000_000.5, values, ready), statuses)))
+
+
+def test_a_signal_shows_help_confidence_value_and_peak() -> None:
+    usage = signal("kv_usage_ratio", peak=True)
+    shown = page(Value(usage, ("host:1",), 0.5, is_peak=False), Value(usage, ("host:1",), 0.75, is_peak=True))
+    for word in (
+        "thrashold_",
+        "What it says.",
+        "estimate",
+        "50.0 %",
+        "75.0 %",
+        "peak 60 s",
+        "engine host:1",
+        "ready",
+    ):
+        assert word in shown.text
+    assert "0.5" in shown.titles
+
+
+def test_labels_that_differ_stand_in_columns_and_those_that_do_not_are_said_once() -> None:
+    sequences = signal("sequences", scope=Scope.RANK, labels=("state",))
+    shown = page(
+        Value(sequences, ("host:1", "0", "model", "running"), 3.0, is_peak=False),
+        Value(sequences, ("host:1", "1", "model", "running"), 4.0, is_peak=False),
+    )
+    assert shown.words.count("rank") == 1
+    assert shown.words.count("state") == 1
+    assert shown.words.count("host:1") == 0
+    assert "engine host:1 · model_name model" in shown.text
+
+
+def test_what_others_wrote_is_escaped() -> None:
+    evil = signal("evil", help=EVIL, labels=("label",))
+    status = SourceStatus(
+        EVIL, EVIL, answering=False, last_at=None, read_seconds=None, errors=((EVIL, 1),), last_error=EVIL
+    )
+    values = [Value(evil, (engine_name, EVIL), math.nan, is_peak=False) for engine_name in (EVIL, "other")]
+    raw = landing_page(Publication(Snapshot(1.0, tuple(values), ready=False), (status,)))
+    assert b"<script>alert" not in raw
+    shown = Page(raw)
+    assert shown.tags.count("script") == 1, "our own"
+    assert shown.text.count(EVIL) == 7
+    assert f"1 x {EVIL}" in shown.titles
+
+
+def test_a_source_shows_its_state_and_last_error() -> None:
+    up = SourceStatus("good:1", "engine", answering=True, last_at=1_799_999_998.0, read_seconds=0.0123)
+    down = SourceStatus(
+        "bad:1", "engine", answering=False, last_at=1_799_999_700.0, read_seconds=None,
+        errors=(("timeout", 2), ("refused", 3)), last_error="nobody listens there",
+    )  # fmt: skip
+    shown = page(statuses=(up, down), ready=False)
+    for word in (
+        "good:1",
+        "up",
+        "2.5 s",
+        "12.3 ms",
+        "bad:1",
+        "down",
+        "5 min 00 s",
+        "nobody listens there",
+        "no source is fresh",
+    ):
+        assert word in shown.text
+    assert "2 x timeout, 3 x refused" in shown.titles
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("kv_demand_ratio", 1.4041, "140.4 %"),
+        ("swap_tier_bytes", 0.0, "0 B"),
+        ("swap_tier_bytes", 1023.0, "1023 B"),
+        ("swap_tier_bytes", 4.5 * 1024**3, "4.5 GiB"),
+        ("swap_tier_bytes", 2.0**52, "4096.0 TiB"),
+        ("swap_bytes_per_second", 1536.0, "1.5 KiB/s"),
+        ("kv_bytes_per_token", 131072.0, "128.0 KiB"),
+        ("generation_tokens_per_second", 13329.4, "13 329/s"),
+        ("tpot_p99_seconds", 0.18, "180 ms"),
+        ("tpot_p99_seconds", 0.0, "0.0 s"),
+        ("kv_exhaustion_seconds", 90.0, "90.0 s"),
+        ("kv_exhaustion_seconds", 600.0, "10 min 00 s"),
+        ("kv_exhaustion_seconds", 7260.0, "2 h 01 min"),
+        ("kv_headroom_tokens", -1227.25, "-1 227"),
+        ("tokens_per_preemption", 573.26, "573.3"),
+        ("sequences", 1234567.0, "1 234 567"),
+        ("sequences", math.inf, "∞"),
+        ("sequences", -math.inf, "-∞"),
+        ("sequences", math.nan, "NaN"),
+    ],
+)
+def test_values_are_written_in_their_unit(name: str, value: float, text: str) -> None:
+    shown = page(Value(signal(name), ("host:1",), value, is_peak=False))
+    assert text in [word.replace("\N{THIN SPACE}", " ") for word in shown.words]
+
+
+def test_a_counter_of_bytes_is_written_in_bytes() -> None:
+    counter = signal("swap_bytes_total", Kind.COUNTER)
+    assert "1.0 MiB" in page(Value(counter, ("host:1",), 1024.0**2, is_peak=False)).words
+
+
+def test_before_the_first_cycle_there_is_a_page_too() -> None:
+    shown = Page(landing_page(Publication(Snapshot(0.0, (), ready=False), ())))
+    assert "never" in shown.text
+    assert "No signals yet." in shown.text
+
+
+def test_a_real_page_is_complete_and_needs_nothing_from_elsewhere() -> None:
+    with engine(CAPTURE.read_bytes()) as url, running("--engine", url) as sidecar:
+        sidecar.wait_until_ready()
+        answer = sidecar.get("/")
+        metrics = sidecar.get("/metrics").text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    shown = Page(answer.content)
+    assert all(address.startswith("/") and not address.startswith("//") for address in shown.addresses)
+    assert not {"img", "link", "iframe"} & set(shown.tags)
+    names = {line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE")}
+    twins = {name for name in names if name.endswith("_peak")}
+    for name in names - twins - {"thrashold_signal_info"}:
+        assert name.replace("_", "_<wbr>") in answer.text
