@@ -1,0 +1,294 @@
+"""The demo's picture: a pure function from its state to text, and the two ways to show it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TextIO
+
+from drill.sidecar import Reading
+from drill.story import ROWS, Event, Row, minute
+
+PHASE_WORDS = {"idle": "idle", "load": "calm load", "overload": "OVERLOAD", "after": "recovery"}
+_WIDEST = 120
+_TITLE, _NOW, _SURE = 19, 19, 11
+_NARROWEST_SPARK = 10
+_PLAIN_EVERY_SECONDS = 5.0
+_READING_HOLDS_SECONDS = 3.0
+
+_CODES = {
+    "": "",
+    "bold": "\x1b[1m",
+    "dim": "\x1b[2m",
+    "red": "\x1b[31m",
+    "green": "\x1b[32m",
+    "yellow": "\x1b[33m",
+    "cyan": "\x1b[36m",
+}
+_RESET = "\x1b[0m"
+_PHASE_COLOURS = {"overload": "red", "load": "green", "after": "green"}
+
+
+class Glyphs(NamedTuple):
+    """The characters to draw with: sparkline levels from low to high, bar, rest of the bar, dash, dot."""
+
+    levels: str
+    full: str
+    rest: str
+    dash: str
+    dot: str
+
+
+BLOCKS = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "─", "·")
+ASCII = Glyphs("_.:-=+*#", "#", ".", "-", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything the picture needs: ``elapsed`` of ``total`` seconds; ``phases`` as (until, name).
+
+    ``history`` holds (elapsed, reading), oldest first; its last is what is shown as now.
+    """
+
+    elapsed: float
+    total: float
+    url: str
+    phases: tuple[tuple[float, str], ...]
+    history: tuple[tuple[float, Reading], ...] = ()
+    events: tuple[Event, ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """What the recorded load does now."""
+        return self._phase_at(self.elapsed)
+
+    def _phase_at(self, second: float) -> str:
+        return next((name for until, name in self.phases if second < until), self.phases[-1][1])
+
+    def bar_phases(self, cells: int) -> list[str]:
+        """The phase of each of ``cells`` equal parts of the whole time."""
+        return [self._phase_at((cell + 0.5) * self.total / cells) for cell in range(cells)]
+
+
+Segment = tuple[str, str]
+
+
+def frame(
+    state: State, width: int, *, colour: bool, height: int | None = None, glyphs: Glyphs = BLOCKS
+) -> str:
+    """The whole screen as lines of at most ``width`` characters, at most ``height`` of them.
+
+    Where ``height`` is short, older events go first, then rows from the end.
+    """
+    width = min(width, _WIDEST)
+    head = [*_head(state, width, glyphs), [], _titles(state, width, glyphs)]
+    rows = [_row(row, state, width, glyphs) for row in ROWS]
+    events = [line for event in state.events for line in _event(event, width)] or _hint(state)
+    if height is not None:
+        rows = rows[: max(1, height - len(head))]
+        room = height - len(head) - len(rows) - 1
+        events = events[-room:] if room > 0 else []
+    lines = [*head, *rows, *([[], *events] if events else [])]
+    return "\n".join(_painted(line, width, colour=colour) for line in lines)
+
+
+def _head(state: State, width: int, glyphs: Glyphs) -> list[list[Segment]]:
+    left = f"thrashold {glyphs.dot} a real vLLM 0.8.5 fills its KV cache"
+    right = state.url.removeprefix("http://")
+    if len(left) + 1 + len(right) > width:
+        left = "thrashold"
+    gap = " " * max(1, width - len(left) - len(right))
+    title: list[Segment] = [(left, "bold"), (gap, ""), (right, "cyan")]
+    word = f"{PHASE_WORDS.get(state.phase, state.phase):<10}"
+    clock = f" {minute(state.elapsed)} / {minute(state.total)}"
+    cells = max(1, width - len(word) - len(clock))
+    done = round(cells * min(1.0, state.elapsed / state.total))
+    bar: list[Segment] = [
+        (glyphs.full, _PHASE_COLOURS.get(phase, "cyan")) if cell < done else (glyphs.rest, "dim")
+        for cell, phase in enumerate(state.bar_phases(cells))
+    ]
+    return [title, [], [(word, _PHASE_COLOURS.get(state.phase, "cyan")), *bar, (clock, "")]]
+
+
+def _spark_width(width: int) -> int:
+    """What the sparkline gets; below its least the last column is given up for it."""
+    room = width - _TITLE - _NOW - 2
+    with_sure = room - _SURE - 1
+    return with_sure if with_sure >= _NARROWEST_SPARK else max(0, room)
+
+
+def _titles(state: State, width: int, glyphs: Glyphs) -> list[Segment]:
+    cells = _spark_width(width)
+    end = minute(state.total)
+    line = glyphs.dash * max(0, cells - 4 - len(end) - 2)
+    axis = f"0:00 {line} {end}"[:cells].ljust(cells)
+    return [(f"{'signal':<{_TITLE}} {'now':<{_NOW}} {axis} {'how sure':<{_SURE}}", "dim")]
+
+
+def _row(row: Row, state: State, width: int, glyphs: Glyphs) -> list[Segment]:
+    reading = state.history[-1][1] if state.history else Reading({}, {})
+    value = row.value(reading)
+    if value is None:
+        text, style = _why_absent(row, state), "dim"
+    else:
+        text, style = row.show(value, reading), "red" if row.crossed(value) else "bold"
+    sure = reading.confidence.get(row.signal, "").replace("_", " ")
+    return [
+        (f"{row.title:<{_TITLE}} ", ""),
+        (f"{text:<{_NOW}.{_NOW}} ", style),
+        (sparkline(row, state, _spark_width(width), glyphs), "cyan"),
+        (f" {sure:<{_SURE}}", "dim"),
+    ]
+
+
+def _why_absent(row: Row, state: State) -> str:
+    known_for = state.elapsed - state.history[0][0] if state.history else 0.0
+    missing = row.window - known_for
+    return f"needs {missing:.0f} s more" if row.window and missing >= 1 else row.absent
+
+
+def sparkline(row: Row, state: State, cells: int, glyphs: Glyphs) -> str:
+    """The row's history over the whole time, ``cells`` wide: the largest value of each part.
+
+    A part without a value stays blank: absent is not zero.
+    """
+    parts: list[float | None] = [None] * cells
+    ends = [at for at, _ in state.history[1:]]
+    for (at, reading), until in itertools.zip_longest(state.history, ends):
+        value = row.value(reading)
+        if value is None or not cells:
+            continue
+        first = min(cells - 1, int(at / state.total * cells))
+        # where there are more cells than readings, a reading holds until the next
+        beyond = int(until / state.total * cells) if until and until - at < _READING_HOLDS_SECONDS else 0
+        for cell in range(first, max(first + 1, min(cells, beyond))):
+            parts[cell] = max(value, parts[cell] or 0.0)
+    top = row.top or max((part for part in parts if part is not None), default=0.0)
+    steps = len(glyphs.levels) - 1
+    return "".join(
+        " " if part is None else glyphs.levels[round(min(1.0, part / top) * steps) if top > 0 else 0]
+        for part in parts
+    )
+
+
+def _event(event: Event, width: int) -> list[list[Segment]]:
+    style = "green" if event.is_good else "yellow"
+    when = f"{minute(event.at):>5}  "
+    words = textwrap.wrap(event.text, max(20, width - len(when)))
+    return [[(" " * len(when) if place else when, "dim"), (text, style)] for place, text in enumerate(words)]
+
+
+def _hint(state: State) -> list[list[Segment]]:
+    """Before anything has happened: what to wait for."""
+    for (until, _), (_, name) in itertools.pairwise(state.phases):
+        if name == "overload" and state.elapsed < until:
+            return [[(f"This is what normal looks like. The burst comes at {minute(until)}.", "dim")]]
+    return []
+
+
+def _painted(line: Sequence[Segment], width: int, *, colour: bool) -> str:
+    painted, room = [], width
+    for text, style in line:
+        shown = text[:room]
+        room -= len(shown)
+        code = _CODES[style] if colour and shown.strip() else ""
+        painted.append(f"{code}{shown}{_RESET}" if code else shown)
+    return "".join(painted).rstrip()
+
+
+def plain(state: State, width: int) -> str:
+    """The same content for a log: one entry of lines of at most ``width`` characters."""
+    reading = state.history[-1][1] if state.history else Reading({}, {})
+    parts = [
+        f"{row.short} {' '.join(row.show(value, reading).split())}"
+        for row in ROWS
+        if (value := row.value(reading)) is not None
+    ]
+    text = f"{minute(state.elapsed):>5}  {PHASE_WORDS.get(state.phase, state.phase)}: {', '.join(parts)}"
+    return textwrap.fill(text, width, subsequent_indent=" " * 7, break_long_words=False)
+
+
+class Screen(Protocol):
+    """Where the picture goes."""
+
+    def show(self, state: State) -> None:
+        """Show the newest state."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was found."""
+
+
+class LiveScreen:
+    """Redraws in place on the terminal's second page, so that what was there before comes back."""
+
+    def __init__(self, stream: TextIO, *, colour: bool, glyphs: Glyphs) -> None:
+        self._stream = stream
+        self._colour = colour
+        self._glyphs = glyphs
+        stream.write("\x1b[?1049h\x1b[?25l")
+
+    def show(self, state: State) -> None:
+        """Draw over the last picture, in the size the terminal has now."""
+        columns, rows = shutil.get_terminal_size()
+        picture = frame(state, columns, colour=self._colour, height=rows, glyphs=self._glyphs)
+        self._stream.write("\x1b[H" + picture.replace("\n", "\x1b[K\r\n") + "\x1b[K\x1b[J")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Show the cursor and the first page again."""
+        self._stream.write("\x1b[?25h\x1b[?1049l")
+        self._stream.flush()
+
+
+class PlainScreen:
+    """Writes a few plain lines every 5 s, and each event as it comes: for logs and pipes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._next = 0.0
+        self._said = 0
+        self._sure: dict[str, str] = {}
+
+    def show(self, state: State) -> None:
+        """Write what is new."""
+        width = shutil.get_terminal_size().columns
+        for event in state.events[self._said :]:
+            self._write(f"{minute(event.at):>5}  ** {event.text}", width)
+        self._said = len(state.events)
+        if state.history and state.elapsed >= self._next:
+            self._stream.write(plain(state, width) + "\n")
+            self._sure.update(state.history[-1][1].confidence)
+            self._next = (state.elapsed // _PLAIN_EVERY_SECONDS + 1) * _PLAIN_EVERY_SECONDS
+        self._stream.flush()
+
+    def _write(self, text: str, width: int) -> None:
+        self._stream.write(textwrap.fill(text, width, subsequent_indent=" " * 10) + "\n")
+
+    def close(self) -> None:
+        """Say how sure each signal is, once; the terminal itself was not changed."""
+        by_kind: dict[str, list[str]] = {}
+        for row in ROWS:
+            if row.signal in self._sure:
+                by_kind.setdefault(self._sure[row.signal].replace("_", " "), []).append(row.short)
+        for kind, rows in by_kind.items():
+            self._write(f"       {kind}: {', '.join(rows)}", shutil.get_terminal_size().columns)
+        self._stream.flush()
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether ``stream`` is a terminal that can be drawn on."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether to colour: on a terminal, unless NO_COLOR is set (no-color.org)."""
+    return is_live(stream) and not os.environ.get("NO_COLOR")
+
+
+def glyphs_for(stream: TextIO) -> Glyphs:
+    """Block characters where the stream can carry them."""
+    return BLOCKS if (stream.encoding or "").lower().replace("-", "") == "utf8" else ASCII
