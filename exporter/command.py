@@ -26,6 +26,7 @@ from exporter.sidecar_settings import SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
+from exporter.web_reload import WebReload
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +129,8 @@ def _serve(
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)
     _warn_if_open(listener, web)
-    run_loop(serve(cycle, server, listener, settings.interval_seconds))
+    beside = [WebReload(settings.web_config, web, tls, passwords).run()] if settings.web_config else []
+    run_loop(serve(cycle, server, listener, settings.interval_seconds, beside))
     logger.info("ended")
     leave(0)
 

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, NoReturn, TypeVar
 
 from exporter.live import LiveCycle, keep_running
@@ -27,13 +27,21 @@ _THREAD_SECONDS = 0.05
 
 
 async def serve(
-    cycle: LiveCycle[Any], server: Server, listener: socket.socket, interval_seconds: float
+    cycle: LiveCycle[Any],
+    server: Server,
+    listener: socket.socket,
+    interval_seconds: float,
+    beside: Iterable[Coroutine[Any, Any, None]] = (),
 ) -> None:
-    """Run sources, cycle and server until SIGTERM or SIGINT. Raises what ended the cycle or the server."""
+    """Run sources, cycle and server until SIGTERM or SIGINT, and what goes on ``beside`` them.
+
+    Raises what ended the cycle or the server.
+    """
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
-    sources = [loop.create_task(keep_running(source)) for source in cycle.sources]
+    others = [loop.create_task(keep_running(source)) for source in cycle.sources]
+    others += [loop.create_task(each) for each in beside]
     cycle.run_once()
     # What is loaded by now stays for good; without this the collector would walk it again and again,
     # each time for longer than a whole cycle takes.
@@ -42,9 +50,9 @@ async def serve(
     ticking = loop.create_task(cycle.run(interval_seconds))
     serving = loop.create_task(server.serve(sockets=[listener]))
     ended, _ = await asyncio.wait({ticking, serving}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (ticking, *sources):
+    for task in (ticking, *others):
         task.cancel()
-    await asyncio.wait({ticking, *sources}, timeout=_CANCEL_SECONDS)
+    await asyncio.wait({ticking, *others}, timeout=_CANCEL_SECONDS)
     for task in ended:
         task.result()
 

@@ -126,13 +126,19 @@ class Passwords:
         import bcrypt  # noqa: PLC0415 - only those who use passwords load it
 
         self._check = bcrypt.checkpw
-        self._users = {user.encode(): hashed.encode() for user, hashed in users.items()}
+        self._make_hash = bcrypt.hashpw
+        self._make_salt = bcrypt.gensalt
         self._key = secrets.token_bytes(32)
-        self._known: dict[bytes, bytes] = {}
         self._one_at_a_time = asyncio.Lock()
+        self.replace(users)
+
+    def replace(self, users: Mapping[str, str]) -> None:
+        """Forget all users and know these."""
+        self._users = {user.encode(): hashed.encode() for user, hashed in users.items()}
+        self._known: dict[bytes, bytes] = {}
         # Whoever guesses names must not learn from the time taken which of them exist.
         rounds = max((int(hashed.split("$")[2]) for hashed in users.values()), default=10)
-        self._nobody = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(rounds))
+        self._nobody = self._make_hash(secrets.token_bytes(16), self._make_salt(rounds))
 
     async def right(self, user: bytes, password: bytes) -> bool:
         """Whether ``user`` exists and has this password. The slow check runs beside the loop."""
@@ -140,8 +146,10 @@ class Passwords:
         if hmac.compare_digest(self._known.get(user, b""), digest):
             return True
         async with self._one_at_a_time:  # a flood of wrong passwords takes one core at most
-            matches = await asyncio.to_thread(self._matches, self._users.get(user, self._nobody), password)
-        if matches and user in self._users:
+            hashed = self._users.get(user, self._nobody)
+            matches = await asyncio.to_thread(self._matches, hashed, password)
+        # The users may have been replaced meanwhile: only a hash that still stands counts.
+        if matches and self._users.get(user) == hashed:
             self._known[user] = digest
             return True
         return False

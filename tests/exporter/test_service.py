@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from exporter.service import accepts_gzip
+from exporter.service import accepts_gzip, listening_socket
 from tests.exporter.running import CAPTURE, Sidecar, engine, free_port, hanging_engine, running
 
 
@@ -147,3 +147,10 @@ def test_loopback_is_quiet_and_an_open_address_is_warned_of() -> None:
             while "OPEN TO THE NETWORK" not in sidecar.log():
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
+
+
+def test_answers_do_not_wait_for_an_acknowledgement() -> None:
+    with listening_socket("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import trustme
 
 from exporter.settings import SettingsError
 from exporter.web_config import Passwords, read_web_config, tls_context
+from exporter.web_reload import WebReload
 from tests.exporter.running import call, hanging_engine, running
 
 HASH = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
@@ -225,3 +227,67 @@ def test_an_encrypted_key_is_refused_without_asking_on_the_terminal(certificates
     assert config.tls_server_config is not None
     with pytest.raises(SettingsError, match=r"locked\.key"):
         tls_context(config.tls_server_config)
+
+
+def reloading(certificates: Certificates, text: str) -> WebReload:
+    file = write(certificates, text)
+    web = read_web_config(file)
+    tls = tls_context(web.tls_server_config) if web.tls_server_config else None
+    return WebReload(file, web, tls, Passwords(web.basic_auth_users) if web.basic_auth_users else None)
+
+
+def test_a_changed_password_is_taken_up(certificates: Certificates) -> None:
+    reload = reloading(certificates, f"basic_auth_users: {{user: '{HASH}'}}\n")
+    assert reload.passwords is not None
+    assert asyncio.run(reload.passwords.right(b"user", b"right"))
+    newer = bcrypt.hashpw(b"newer", bcrypt.gensalt(4)).decode()
+    write(certificates, f"basic_auth_users: {{user: '{newer}'}}  # changed\n")
+    reload.refresh()
+    assert not asyncio.run(reload.passwords.right(b"user", b"right"))
+    assert asyncio.run(reload.passwords.right(b"user", b"newer"))
+
+
+def test_what_can_not_be_used_is_not_taken_up(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    reload = reloading(certificates, f"basic_auth_users: {{user: '{HASH}'}}\n")
+    assert reload.passwords is not None
+    for text in ("basic_auth_users: {user: plain}\n", "basic_auth_users: [\n"):
+        write(certificates, text)
+        reload.refresh()
+        reload.refresh()
+        assert asyncio.run(reload.passwords.right(b"user", b"right"))
+    assert caplog.text.count("not taken up") == 2, "once for each change"
+    write(certificates, "{}\n")
+    reload.refresh()
+    assert "needs a restart" in caplog.text
+    assert asyncio.run(reload.passwords.right(b"user", b"right")), "no password any more is no small change"
+
+
+def test_a_renewed_certificate_is_taken_up(certificates: Certificates, tmp_path: Path) -> None:
+    def renew() -> bytes:
+        leaf = certificates.authority.issue_cert("127.0.0.1")
+        leaf.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
+        return ssl.PEM_cert_to_DER_cert(leaf.cert_chain_pems[0].bytes().decode())
+
+    def handshake(server: ssl.SSLContext) -> bytes | None:
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client_side = certificates.client().wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+        server_side = server.wrap_bio(to_server, to_client, server_side=True)
+        for _ in range(4):
+            for side in (client_side, server_side):
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    side.do_handshake()
+        return client_side.getpeercert(binary_form=True)
+
+    first = renew()
+    both = tmp_path / "both.pem"
+    reload = reloading(certificates, f"tls_server_config: {{cert_file: {both}, key_file: {both}}}\n")
+    assert reload.tls is not None
+    assert handshake(reload.tls) == first
+    both.write_text("half a file")
+    reload.refresh()
+    assert handshake(reload.tls) == first
+    second = renew()
+    reload.refresh()
+    assert handshake(reload.tls) == second != first
