@@ -6,6 +6,7 @@ start of its request. Counters are the engine's own running totals, as read.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -47,12 +48,17 @@ class Histogram:
         return self.total / self.count
 
     def minus(self, earlier: Histogram) -> Histogram | None:
-        """What was observed since ``earlier``; None when the buckets differ or any count fell."""
+        """What was observed since ``earlier``; None when the buckets differ or any count fell.
+
+        Buckets read while an engine was counting may not add up by one: each is taken to hold at
+        least what lies below it.
+        """
         if self.bounds != earlier.bounds:
             return None
-        counts = tuple(now - then for now, then in zip(self.counts, earlier.counts, strict=True))
-        if any(count < 0 for count in counts):
+        rises = [now - then for now, then in zip(self.counts, earlier.counts, strict=True)]
+        if any(rise < 0 for rise in rises):
             return None
+        counts = tuple(itertools.accumulate(rises, max))
         known = self.total is not None and earlier.total is not None
         return Histogram(self.bounds, counts, self.total - earlier.total if known else None)  # type: ignore[operator]
 

@@ -113,8 +113,9 @@ def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
         yield Point(KV_BLOCKS, ("total",), now.blocks)
         if used is not None:
             # whole blocks: the gauge is a quotient of two whole numbers
-            yield Point(KV_BLOCKS, ("used",), float(round(used)))
-            yield Point(KV_BLOCKS, ("free",), now.blocks - round(used))
+            whole = min(float(round(used)), now.blocks)
+            yield Point(KV_BLOCKS, ("used",), whole)
+            yield Point(KV_BLOCKS, ("free",), now.blocks - whole)
     if now.block_tokens is not None:
         yield Point(KV_BLOCK_TOKENS, (), now.block_tokens)
     if now.kv_usage_ratio is not None:

@@ -206,6 +206,12 @@ def test_no_quantile_of_nothing() -> None:
     assert histogram((math.inf, 3)).quantile(0.5) is None
 
 
+def test_buckets_read_while_the_engine_was_counting_hold_what_lies_below_them() -> None:
+    torn = histogram((1.0, 6), (2.0, 8), (math.inf, 9)).minus(histogram((1.0, 1), (2.0, 4), (math.inf, 6)))
+    assert torn is not None
+    assert torn.counts == (5, 5, 5)
+
+
 def test_at_most_snaps_to_a_real_bound() -> None:
     buckets = histogram((0.1, 3), (0.25, 5), (math.inf, 9))
     assert buckets.at_most(0.2) == (0.1, 3)

@@ -1,0 +1,99 @@
+"""Whatever an engine tells or leaves out: no derivation breaks, nothing is negative, nothing infinite."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.cycle import CycleSettings, initial, step
+from exporter.derive.phenomenon import EngineFacts
+from exporter.sample import EngineSample, Histogram, RankSample
+from exporter.signal import Kind
+from exporter.sources.source import Observation, SourceStatus
+
+BOUNDS = (1.0, 2.0, 5.0, math.inf)
+HISTOGRAMS = {field.name for field in fields(RankSample) if "Histogram" in str(field.type)}
+NUMBERS = {field.name for field in fields(RankSample) if str(field.type) == "float | None"} - {"started_at"}
+RATIOS = {name for name in NUMBERS if name.endswith("_ratio")}
+
+numbers = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.0, 1e12]), st.integers(0, 10**6).map(float))
+ratios = st.one_of(st.none(), st.sampled_from([0.0, 1.0]), st.floats(0, 1))
+histograms = st.one_of(
+    st.none(),
+    st.builds(
+        lambda rises, total: Histogram(BOUNDS, tuple(float(sum(rises[: i + 1])) for i in range(4)), total),
+        st.lists(st.integers(0, 9), min_size=4, max_size=4),
+        st.one_of(st.none(), st.floats(0, 100)),
+    ),
+)
+labelled = st.lists(
+    st.tuples(st.sampled_from(["stop", "abort", "capacity"]), st.floats(0, 50)), max_size=2
+).map(lambda pairs: tuple(dict(pairs).items()))
+
+
+@st.composite
+def rank_samples(draw: st.DrawFn, at: float, rank: str) -> RankSample:
+    known = {name: draw(ratios if name in RATIOS else numbers) for name in sorted(NUMBERS)}
+    known["block_tokens"] = draw(st.sampled_from([None, 1.0, 16.0]))
+    return RankSample(
+        at,
+        rank,
+        "m",
+        **known,
+        **{name: draw(histograms) for name in sorted(HISTOGRAMS)},
+        waiting_by_reason=draw(labelled),
+        finished_total=draw(labelled),
+        started_at=draw(st.sampled_from([None, 100.0, 200.0])),
+        swap_mode=draw(st.sampled_from([None, "swap", "offload"])),
+        block_group_tokens=draw(st.sampled_from([(), (16.0,), (16.0, 64.0)])),
+    )
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[EngineSample]:
+    at, samples = 1000.0, []
+    for _ in range(draw(st.integers(1, 5))):
+        at += draw(st.sampled_from([0.3, 1.0, 12.0, 31.0, 61.0, 301.0]))
+        ranks = tuple(draw(rank_samples(at, name)) for name in draw(st.sampled_from(["0", "01", ""])))
+        samples.append(
+            EngineSample(
+                at,
+                "e",
+                "vllm",
+                ranks,
+                http_ok_total=draw(numbers),
+                started_at=draw(st.sampled_from([None, 1.0])),
+            )
+        )
+    return samples
+
+
+facts = st.builds(
+    EngineFacts,
+    kv_bytes_per_token=st.sampled_from([None, 512.0]),
+    gpus_per_replica=st.sampled_from([None, 1, 8]),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs(), facts)
+def test_no_sample_breaks_a_derivation(samples: list[EngineSample], told: EngineFacts) -> None:
+    state = initial(CycleSettings({"e": told}))
+    before: dict[tuple[object, tuple[str, ...]], float] = {}
+    for sample in samples:
+        status = SourceStatus("e", "engine", answering=True, last_at=sample.at, read_seconds=0.1)
+        state, snapshot = step(state, sample.at, [Observation(status, sample)])
+        assert snapshot.failures == ()
+        places = [(value.signal, value.labels, value.is_peak) for value in snapshot.values]
+        assert len(places) == len(set(places))
+        for value in snapshot.values:
+            name = value.signal.name
+            assert math.isfinite(value.value), name
+            assert value.value >= 0 or name == "kv_headroom_tokens", name
+            assert len(value.labels) == len(value.signal.label_names), name
+            if value.signal.kind is Kind.COUNTER:
+                assert value.value >= before.get((value.signal, value.labels), 0.0), name
+                before[value.signal, value.labels] = value.value
