@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
@@ -127,23 +127,37 @@ def _signals(values: Iterable[Value]) -> str:
 
 def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str]) -> str:
     word, meaning = _CONFIDENCE[signal.confidence]
-    shown = [place for place, name in enumerate(signal.label_names) if name not in constant]
-    head = "".join(f"<th>{escape(signal.label_names[place])}" for place in shown)
+    columns = [place for place, name in enumerate(signal.label_names) if name not in constant]
+    alone, table = ("", _table(signal, rows, columns)) if columns else (_alone(signal, rows), "")
+    return (
+        f'<section class="card"><header><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
+        f'<span class="tag {signal.confidence.value}" title="{escape(meaning)}">{word}</span></h3>{alone}</header>'
+        f"<p>{escape(signal.help)}</p>{table}</section>"
+    )
+
+
+def _alone(signal: Signal, rows: _Rows) -> str:
+    """Write the only value a signal has: it needs no table."""
+    parts = [f'<b title="{value!r}">{_shown(signal, value)}</b>' for value in rows.now.values()]
+    parts += [
+        f'<small title="{value!r}">peak 60 s {_shown(signal, value)}</small>' for value in rows.peak.values()
+    ]
+    return f'<p class="alone">{" ".join(parts)}</p>'
+
+
+def _table(signal: Signal, rows: _Rows, columns: Sequence[int]) -> str:
     # An info metric says all in its labels; its value is always 1.
     valued = not signal.name.endswith("_info")
+    head = "".join(f"<th>{escape(signal.label_names[place])}" for place in columns)
     head += '<th class="n">value' if valued else ""
     head += '<th class="n">peak 60 s' if rows.peak else ""
     body = []
     for labels in dict.fromkeys((*rows.now, *rows.peak)):
-        cells = "".join(_label_cell(labels[place]) for place in shown)
+        cells = "".join(_label_cell(labels[place]) for place in columns)
         cells += _cell(signal, rows.now.get(labels)) if valued else ""
         cells += _cell(signal, rows.peak.get(labels)) if rows.peak else ""
         body.append(f"<tr>{cells}")
-    return (
-        f'<section class="card"><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
-        f'<span class="tag {signal.confidence.value}" title="{escape(meaning)}">{word}</span></h3>'
-        f"<p>{escape(signal.help)}</p><table><thead><tr>{head}</thead><tbody>{''.join(body)}</tbody></table></section>"
-    )
+    return f"<table><thead><tr>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def _label_cell(label: str) -> str:
@@ -179,7 +193,8 @@ def _shown_bytes(value: float) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value * 1000:.3g} ms" if 0 < abs(value) < 1 else _age(value)
+    # Three digits make 1000 ms of what is nearer to a second.
+    return f"{value * 1000:.3g} ms" if 0 < abs(value) < 0.9995 else _age(value)  # noqa: PLR2004
 
 
 def _age(value: float) -> str:

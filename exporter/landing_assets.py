@@ -10,9 +10,9 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:90rem;padding:1rem;background:var(--bg);color:var(--ink);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-header{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1rem}
+body>header{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1rem}
 h1{font-size:1.5rem;margin:0}
-header p{margin:0;color:var(--dim);flex:1 1 auto}
+body>header p{margin:0;color:var(--dim);flex:1 1 auto}
 nav a{color:var(--lagging);margin-right:.75rem}
 h2{font-size:1.05rem;margin:1.5rem 0 .5rem}
 .card h2{margin:0 0 .5rem}
@@ -25,6 +25,9 @@ h2 small{font-weight:400;font-size:.85rem;margin-left:.5rem;overflow-wrap:anywhe
 .card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.75rem .9rem;
 min-width:0;overflow-x:auto}
 .card p{margin:.2rem 0 .5rem;color:var(--dim);font-size:.87rem}
+.card header{display:flex;gap:.75rem;justify-content:space-between;align-items:baseline}
+.card .alone{margin:0;color:var(--ink);font-size:1rem;font-variant-numeric:tabular-nums;text-align:right}
+.alone b{white-space:nowrap}.alone small{display:block;font-size:.78rem;white-space:nowrap}
 .tag{font:600 .72rem/1 system-ui,sans-serif;border:1px solid currentColor;border-radius:1rem;padding:.12rem .5rem;
 white-space:nowrap;display:inline-block;vertical-align:middle}
 .measured{color:var(--measured)}.estimate{color:var(--estimate)}
@@ -34,7 +37,7 @@ th{text-align:left;font-weight:500;color:var(--dim);font-size:.78rem}
 th,td{padding:.2rem .6rem .2rem 0;border-top:1px solid var(--line);white-space:nowrap;vertical-align:top}
 td.long,td.name,.error td{white-space:normal;overflow-wrap:anywhere}
 td.long{min-width:7.5rem}
-td.name{min-width:6.5rem}
+td.name{min-width:7.4rem}
 td.name small{white-space:nowrap}
 thead th{border-top:0}
 .n{text-align:right;padding-right:0;padding-left:.5rem;font-variant-numeric:tabular-nums;white-space:nowrap}

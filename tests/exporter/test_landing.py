@@ -127,6 +127,8 @@ def test_a_source_shows_its_state_and_last_error() -> None:
         ("kv_bytes_per_token", 131072.0, "128.0 KiB"),
         ("generation_tokens_per_second", 13329.4, "13 329/s"),
         ("tpot_p99_seconds", 0.18, "180 ms"),
+        ("tpot_p99_seconds", 0.9994, "999 ms"),
+        ("tpot_p99_seconds", 0.9996, "1.0 s"),
         ("tpot_p99_seconds", 0.0, "0.0 s"),
         ("kv_exhaustion_seconds", 90.0, "90.0 s"),
         ("kv_exhaustion_seconds", 600.0, "10 min 00 s"),
