@@ -21,6 +21,9 @@ from drill.story import (
 INCIDENT_KV_BYTES_PER_TOKEN = 2 * 80 * 8 * 128 * 2
 """K and V x 80 layers x 8 KV heads x 128 values x 2 bytes: the model of the incident."""
 
+_ON_ITS_WAY_SECONDS = 3.0
+"""What the engine said last is not expected of the sidecar: read, cycle and scrape take up to a second each."""
+
 Value = Callable[[Reading], float | None]
 
 
@@ -94,8 +97,10 @@ def failures(run: Run) -> list[str]:
         found.append(f"the sidecar no longer reads the engine (source_up is {up})")
     if run.reads < run.seconds / 2:
         found.append(f"the sidecar read the engine only {run.reads} times in {run.seconds:.0f} s")
+    until = run.played[-1].at - _ON_ITS_WAY_SECONDS
+    pages = [scrape.body for scrape in run.played if scrape.at <= until]
     for words, name, value in EXPECTED:
-        told = [told for scrape in run.played if (told := number(scrape.body, name)) is not None]
+        told = [told for page in pages if (told := number(page, name)) is not None]
         moves = bool(told) and max(told) > min(told)
         if moves and run.peak(value) <= 0:
             found.append(f"{words} moved on the engine's page ({name}), but not in the sidecar")
