@@ -9,7 +9,7 @@ from exporter.sample import EngineSample, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
-SETTLE_SECONDS = 60.0
+SETTLE_SECONDS = 30.0
 """How long a preempted sequence may look like one whose client left, where nothing tells them apart."""
 
 CLIENT_ABORTS = Signal(
@@ -19,7 +19,7 @@ CLIENT_ABORTS = Signal(
     "Requests whose client left before the end. One that finished before the server noticed is none.",
     Confidence.ESTIMATE,
     "completions answered 2xx less finished requests; without the front end's http_* counters: first tokens less "
-    "finished, running and swapped, settled over 60 s while anything waits",
+    "finished, running and swapped, settled over 30 s while anything waits",
     ("http_ok_total", "finished_total", "time_to_first_token", "end_to_end_latency", "running", "swapped"),
     source="exact on a real vLLM 0.32 (72 of 72); vLLM issues 31503, 8115",
 )

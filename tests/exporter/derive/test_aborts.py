@@ -51,7 +51,7 @@ def test_first_tokens_less_finished_without_the_front_end_s_counters() -> None:
 
 
 def test_running_and_swapped_sequences_have_not_left() -> None:
-    there = [by_tokens(float(at), 20, 5, running=10, swapped=3) for at in range(1, 63)]
+    there = [by_tokens(float(at), 20, 5, running=10, swapped=3) for at in range(1, 33)]
     assert last(ABORTS, [by_tokens(0, 0, 0), *there]) == {NAME: 2}
 
 
