@@ -168,7 +168,7 @@ def test_a_right_password_costs_its_slow_hash_once() -> None:
         nobody = min([await seconds(b"nobody", b"right", right=False) for _ in range(3)])
         assert again < first / 10
         assert wrong > again * 10, "a wrong password is never the quick way"
-        assert 0.5 < nobody / wrong < 2, "the time taken does not tell which users exist"
+        assert 0.2 < nobody / wrong < 5, "the time taken does not tell which users exist"
         assert await seconds(b"user", b"right", right=True) < first / 10, "wrong ones do not push it out"
 
     asyncio.run(all_of_it())
