@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterator
 from enum import StrEnum
 
-import httpx
+import httpcore
 
 _MOST_SHOWN = 200
 # OpenSSL's names for what a peer that speaks plain HTTP, and one that wants a client certificate, cause.
@@ -51,7 +51,7 @@ def one_line(text: str, most: int = _MOST_SHOWN) -> str:
 def explain(error: Exception, where: str) -> ReadFailedError:
     """Say in the house's words what went wrong on the way to ``where`` or back.
 
-    ``error`` is what httpx's transport or the socket below it raised; what it was caused by decides.
+    ``error`` is what httpcore or the socket below it raised; what it was caused by decides.
     """
     causes = list(_causes(error))
     for look in (_name_failure, _tls_failure, _connection_failure):
@@ -59,14 +59,14 @@ def explain(error: Exception, where: str) -> ReadFailedError:
             found = look(cause, where)
             if found is not None:
                 return found
-    if isinstance(error, httpx.RemoteProtocolError) and not _is_early_end(error):
+    if isinstance(error, httpcore.RemoteProtocolError) and not _is_early_end(error):
         return ReadFailedError(
             Reason.NOT_TEXT,
             where,
             f"what answers there does not speak HTTP ({one_line(str(error), 80)})",
             "check the port, and whether the URL should start with http:// or https://",
         )
-    if isinstance(error, httpx.ConnectError) and any(isinstance(cause, OSError) for cause in causes):
+    if isinstance(error, httpcore.ConnectError) and any(isinstance(cause, OSError) for cause in causes):
         details = [str(cause.strerror) for cause in causes if isinstance(cause, OSError) and cause.strerror]
         detail = one_line(details[-1] if details else str(error), 80)
         return ReadFailedError(
@@ -76,7 +76,7 @@ def explain(error: Exception, where: str) -> ReadFailedError:
 
 
 def _name_failure(cause: BaseException, where: str) -> ReadFailedError | None:
-    if not isinstance(cause, (socket.gaierror, UnicodeError, httpx.InvalidURL)):
+    if not isinstance(cause, (socket.gaierror, UnicodeError)):
         return None
     detail = one_line(str(cause.strerror if isinstance(cause, socket.gaierror) else cause), 80)
     return ReadFailedError(
@@ -130,7 +130,7 @@ def _disconnected(where: str, problem: str) -> ReadFailedError:
     return ReadFailedError(Reason.DISCONNECTED, where, problem, remedy)
 
 
-def _is_early_end(error: httpx.RemoteProtocolError) -> bool:
+def _is_early_end(error: httpcore.RemoteProtocolError) -> bool:
     """Whether the peer closed too early, rather than sent what isn't HTTP; only the text tells."""
     return "disconnected" in str(error) or "closed connection" in str(error)
 
