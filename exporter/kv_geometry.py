@@ -45,10 +45,8 @@ def kv_bytes_per_token(config: Mapping[str, Any], cache_dtype: str = "auto") -> 
         return layers * (_number(model, "kv_lora_rank") + _number(model, "qk_rope_head_dim")) * width
     heads = _number(model, "num_attention_heads")
     kv_heads = heads if model.get("num_key_value_heads") is None else _number(model, "num_key_value_heads")
-    if model.get("head_dim") is not None:
-        head = _number(model, "head_dim")
-    else:
-        head = _number(model, "hidden_size") / heads
+    told = model.get("head_dim") is not None
+    head = _number(model, "head_dim") if told else _number(model, "hidden_size") / heads
     return 2 * layers * kv_heads * head * width
 
 
