@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.captures import FIXTURES, archives
+from tests.support.captures import recording
 
 _TYPE = re.compile(rb"# TYPE \S+ (\S+)")
 _RISING = (b"counter", b"histogram", b"summary")
@@ -81,19 +78,6 @@ def _parsed(body: bytes) -> list[_Line]:
 
 
 def replay(name: str) -> Replay:
-    """The busy scrapes of the capture ``name``: of the whole one where it is here, else the committed few."""
-    archive = archives() / f"{name}.tar.xz"
-    if archive.is_file():
-        bodies = _busy(archive)
-        return Replay.of(bodies, f"{name}: the {len(bodies)} busy scrapes of the whole capture")
-    paths = sorted((FIXTURES / name).glob("*.prom"))[-2:]
-    return Replay.of([path.read_bytes() for path in paths], f"{name}: the last 2 of the committed scrapes")
-
-
-def _busy(archive: Path) -> list[bytes]:
-    with tarfile.open(archive) as tar:
-        files = {
-            Path(member.name).name: handle.read() for member in tar if (handle := tar.extractfile(member))
-        }
-    entries = [json.loads(text) for text in files["index.jsonl"].splitlines()]
-    return [files[f"{entry['i']:03d}.prom"] for entry in entries if entry["phase"] == _BUSY]
+    """The busy scrapes of the recording ``name``."""
+    bodies = [body for entry, body in recording(name).scrapes() if entry["phase"] == _BUSY]
+    return Replay.of(bodies, f"{name}: the {len(bodies)} busy scrapes of the recording")

@@ -639,28 +639,12 @@ def test_the_name_as_a_label_is_rejected() -> None:
 # Real engines.
 
 
-def test_the_committed_scrapes_are_there() -> None:
-    assert {path.split("/")[0] for path in captures.fixtures()} == set(captures.NAMES)
-
-
 @pytest.mark.parametrize("name", captures.NAMES)
-def test_committed_scrapes_read_as_prometheus_client_reads_them(name: str) -> None:
+def test_every_scrape_of_a_recording_reads_as_prometheus_client_reads_it(name: str) -> None:
     reader = Reader(everything)
-    for path in (path for path in captures.fixtures() if path.startswith(f"{name}/")):
-        body = captures.fixture(path)
-        assert same(reader.read(body), of_prometheus_client(body.decode()))
-        assert reader.rejected_lines == 0
-
-
-@pytest.mark.parametrize("name", captures.NAMES)
-def test_every_scrape_of_a_capture_reads_as_prometheus_client_reads_it(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    reader = Reader(everything)
-    scrapes = list(captures.whole(name, tmp_path_factory).scrapes())
+    scrapes = list(captures.recording(name).scrapes())
     assert scrapes
-    for scrape in scrapes:
-        body = scrape.body()
-        assert len(body) == scrape.size
+    for entry, body in scrapes:
+        assert len(body) == entry["bytes"]
         assert same(reader.read(body), of_prometheus_client(body.decode()))
         assert reader.rejected_lines == 0

@@ -9,7 +9,7 @@ from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.sample import Histogram
 from tests.exporter.dialects.vllm_text import AT, engine, rank
-from tests.support.captures import FIXTURES, fixture, fixtures, whole
+from tests.support.captures import fixture, recording
 
 # What the captures' texts say, taken out line by line without any of our code.
 TRUTH = list(csv.DictReader(Path(__file__).with_name("vllm_truth.csv").read_text().splitlines()))
@@ -30,7 +30,13 @@ PLAIN = (
     "finished",
 )
 HISTOGRAMS = tuple(name.removesuffix("_count") for name in TRUTH[0] if name.endswith("_count"))
-V1_FIXTURES = [path for path in fixtures() if path.startswith("vllm-0.32")]
+V1_SCRAPES = [
+    "vllm-0.32.0/000.prom",
+    "vllm-0.32.0/112.prom",
+    "vllm-0.32.0-oracle/057.prom",
+    "vllm-0.32.0-offload/097.prom",
+    "vllm-0.32.0-dp2-api2/030.prom",
+]
 
 
 def number(text: str) -> float | None:
@@ -38,12 +44,8 @@ def number(text: str) -> float | None:
 
 
 @pytest.mark.parametrize("row", TRUTH, ids=lambda row: f"{row['capture']}-{row['scrape']}-{row['rank']}")
-def test_every_field_of_a_real_scrape(row: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = f"{row['capture']}/{int(row['scrape']):03d}.prom"
-    folder = (
-        FIXTURES if (FIXTURES / path).is_file() else whole(row["capture"], tmp_path_factory).folder.parent
-    )
-    sample = engine((folder / path).read_bytes())
+def test_every_field_of_a_real_scrape(row: dict[str, str]) -> None:
+    sample = engine(fixture(f"{row['capture']}/{int(row['scrape']):03d}.prom"))
     found = next(rank for rank in sample.ranks if rank.rank == row["rank"])
     assert {name: getattr(found, name) for name in PLAIN} == {name: number(row[name]) for name in PLAIN}
     assert sample.http_ok_total == number(row["http_ok_total"])
@@ -62,7 +64,7 @@ def test_every_field_of_a_real_scrape(row: dict[str, str], tmp_path_factory: pyt
     assert sample.notes == ()
 
 
-@pytest.mark.parametrize("path", V1_FIXTURES)
+@pytest.mark.parametrize("path", V1_SCRAPES)
 def test_v1_geometry_and_identity(path: str) -> None:
     sample = engine(fixture(path))
     assert (sample.kind, sample.engine, sample.at, sample.read_seconds) == ("vllm", "worker", AT, 0.04)
@@ -111,16 +113,12 @@ def test_real_buckets_rise_from_bound_to_bound(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["vllm-0.32.0", "vllm-0.32.0-oracle", "vllm-0.32.0-offload", "vllm-0.32.0-dp2-api2"]
 )
-def test_usage_times_usable_blocks_is_whole_in_every_scrape(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_usage_times_usable_blocks_is_whole_in_every_scrape(name: str) -> None:
     dialect = VllmDialect()
     reader = Reader(dialect.interpret)
     seen = 0
-    for scrape in whole(name, tmp_path_factory).scrapes():
-        for found in dialect.sample(
-            reader.read(scrape.body()), engine="e", at=scrape.at, read_seconds=0
-        ).ranks:
+    for entry, body in recording(name).scrapes():
+        for found in dialect.sample(reader.read(body), engine="e", at=entry["t"], read_seconds=0).ranks:
             if found.kv_usage_ratio is not None:
                 used = found.kv_usage_ratio * found.blocks
                 assert used == pytest.approx(round(used), abs=1e-9)
