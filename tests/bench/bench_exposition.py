@@ -92,7 +92,9 @@ def main() -> None:
     ours, theirs = typical["ours"], typical["theirs"]
     ratio = theirs / ours
     report.line(f"  {len(later):,} B: ours {ours * 1e3:.3f} ms, prometheus_client {theirs * 1e3:.2f} ms")
-    report.record(report.Figure("exposition, speed", ratio, "x prometheus_client's", BAR, better="higher"))
+    report.record(
+        report.Figure("speed of reading over prometheus_client's", ratio, "x", BAR, better="higher")
+    )
     before, after = earlier.split(b"\n"), later.split(b"\n")
     differ = sum(a != b for a, b in zip(before, after, strict=True))
     for name, what in (

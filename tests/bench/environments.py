@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,15 +47,6 @@ class Environment:
         except (OSError, subprocess.SubprocessError) as error:
             raise CannotInstallError(str(error)) from error
         receipt.write_text(wanted, encoding="utf-8")
-
-
-def as_shipped() -> Environment:
-    """What the sidecar runs in where it is installed for its work: its own dependencies and no tools.
-
-    Libraries import what they find: beside ``rich``, which tools bring along, httpx takes 4 MB more.
-    """
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return Environment("ours", (*project["dependencies"], f"--constraint={ROOT / 'constraints.txt'}"))
 
 
 def _run(*command: str) -> None:

@@ -31,7 +31,7 @@ class Figure:
         """The bar in words; empty without one."""
         if self.bar is None:
             return ""
-        return f"at {'most' if self.better == 'lower' else 'least'} {self.bar:g} {self.unit}"
+        return f"at {'most' if self.better == 'lower' else 'least'} {self.bar:g} {self.unit}".rstrip()
 
     @property
     def verdict(self) -> str:
@@ -57,7 +57,7 @@ def loud(text: str) -> None:
 def record(figure: Figure) -> None:
     """Prints one figure and keeps it for the table."""
     FIGURES.append(figure)
-    text = f"  {figure.name}: {figure.value:.4g} {figure.unit}"
+    text = f"  {figure.name}: {figure.value:.4g} {figure.unit}".rstrip()
     line(f"{text} ({figure.promise}: {figure.verdict})" if figure.promise else text)
 
 
