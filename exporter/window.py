@@ -98,7 +98,8 @@ class Window(Generic[S]):
 
     def restarted_between(self, before: S, after: S) -> bool:
         """Whether what is read started anew after ``before``, up to ``after``."""
-        return any(before.at < at <= after.at for at in self.restarts)
+        # asked hundreds of times a cycle, and nearly always there is none
+        return bool(self.restarts) and any(before.at < at <= after.at for at in self.restarts)
 
     def span_seconds(self) -> float:
         """From the oldest sample to the newest."""

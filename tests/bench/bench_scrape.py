@@ -25,7 +25,7 @@ from exporter.service import listening_socket, make_server
 from exporter.sidecar import run_loop
 from tests.bench import report
 from tests.bench.report import Figure
-from tests.exporter.running import CAPTURE, engine, hanging_engine, running
+from tests.exporter.running import PAGE, engine, hanging_engine, running
 
 CLIENTS = 16
 ROUNDS = 6
@@ -137,7 +137,7 @@ def compare(case: str, *engines: str) -> None:
 
 def main() -> None:
     """Print the figures."""
-    with hanging_engine() as hanging, engine(CAPTURE.read_bytes()) as live:
+    with hanging_engine() as hanging, engine(PAGE) as live:
         compare("engine hangs", hanging)
         compare("one answers, one hangs", live, hanging)
 

@@ -20,9 +20,11 @@ from typing import IO
 
 import httpx
 
+from tests.support.captures import fixture
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, str(ROOT / "thrashold.py"), "exporter")
-CAPTURE = ROOT / "tests" / "fixtures" / "captures" / "vllm-0.32.0" / "112.prom"
+PAGE = fixture("vllm-0.32.0/112.prom")
 _START_SECONDS = 30.0
 
 

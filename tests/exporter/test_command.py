@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.exporter.running import CAPTURE, ROOT, call, engine, free_port, running
+from tests.exporter.running import PAGE, ROOT, call, engine, free_port, running
 
 MAIN = (sys.executable, str(ROOT / "thrashold.py"))
 
 
 def test_once_prints_one_cycle_and_ends_well() -> None:
-    with engine(CAPTURE.read_bytes()) as url:
+    with engine(PAGE) as url:
         done = call("--engine", url, "--once")
     assert done.returncode == 0, done.stderr
     families = {family.name: family for family in text_string_to_metric_families(done.stdout)}
@@ -38,14 +38,14 @@ def test_once_fails_when_nobody_answers_and_names_each() -> None:
 
 
 def test_once_ends_well_when_one_of_two_answers() -> None:
-    with engine(CAPTURE.read_bytes()) as url:
+    with engine(PAGE) as url:
         done = call("--engine", url, "--engine", f"http://127.0.0.1:{free_port()}", "--once")
     assert done.returncode == 0
     assert "refused" in done.stderr
 
 
 def test_settings_come_from_file_and_environment(tmp_path: Path) -> None:
-    with engine(CAPTURE.read_bytes()) as url:
+    with engine(PAGE) as url:
         file = tmp_path / "thrashold.yaml"
         file.write_text(f"engines:\n  - {{url: '{url}', name: prod-a}}\n")
         by_flag = call("--config", str(file), "--once")

@@ -12,7 +12,7 @@ from exporter.landing import landing_page
 from exporter.publication import Publication
 from exporter.signal import Confidence, Kind, Scope, Signal
 from exporter.sources.source import SourceStatus
-from tests.exporter.running import CAPTURE, engine, running
+from tests.exporter.running import PAGE, engine, running
 
 EVIL = "<script>alert('1')</script>\"&"
 
@@ -158,7 +158,7 @@ def test_before_the_first_cycle_there_is_a_page_too() -> None:
 
 
 def test_a_real_page_is_complete_and_needs_nothing_from_elsewhere() -> None:
-    with engine(CAPTURE.read_bytes()) as url, running("--engine", url) as sidecar:
+    with engine(PAGE) as url, running("--engine", url) as sidecar:
         sidecar.wait_until_ready()
         answer = sidecar.get("/")
         metrics = sidecar.get("/metrics").text

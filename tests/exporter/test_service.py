@@ -13,12 +13,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from exporter.service import accepts_gzip, listening_socket
-from tests.exporter.running import CAPTURE, Sidecar, engine, free_port, hanging_engine, running
+from tests.exporter.running import PAGE, Sidecar, engine, free_port, hanging_engine, running
 
 
 @pytest.fixture(scope="module")
 def sidecar() -> Iterator[Sidecar]:
-    with engine(CAPTURE.read_bytes()) as url, running("--engine", url) as started:
+    with engine(PAGE) as url, running("--engine", url) as started:
         started.wait_until_ready()
         yield started
 
