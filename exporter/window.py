@@ -8,8 +8,9 @@ answered with None.
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
@@ -143,18 +144,18 @@ class Window(Generic[S]):
         if len(samples) < 2:  # noqa: PLR2004 -- a rise needs two ends
             return None
         increase = covered = 0.0
+        unbroken = not self.restarted_between(samples[0], samples[-1])
         before: S | None = None
-        known: float | None = None
+        known = math.inf
         for sample in samples:
             value = counter(sample)
             if value is None:
                 # absent for a while is not a reset: the next known value closes the gap
                 continue
             if (
-                before is not None
-                and known is not None
-                and value >= known
-                and not self.restarted_between(before, sample)
+                value >= known
+                and before is not None
+                and (unbroken or not self.restarted_between(before, sample))
             ):
                 increase += value - known
                 covered += sample.at - before.at
@@ -166,19 +167,7 @@ class Window(Generic[S]):
     def observed(self, histogram: Callable[[S], Histogram | None], seconds: float) -> HistogramDelta | None:
         """What ``histogram`` took in over the trailing ``seconds``; restarts as in ``delta``."""
         samples = self.trailing(seconds)
-        pieces: list[tuple[S, S]] = []
-        first: S | None = None
-        last: S | None = None
-        for sample in samples:
-            if histogram(sample) is None:
-                continue
-            if last is None or self.restarted_between(last, sample):
-                if first is not None and last is not None:
-                    pieces.append((first, last))
-                first = sample
-            last = sample
-        if first is not None and last is not None:
-            pieces.append((first, last))
+        pieces = self._unbroken([sample for sample in samples if histogram(sample) is not None])
         total: Histogram | None = None
         covered = 0.0
         for start, end in pieces:
@@ -193,6 +182,21 @@ class Window(Generic[S]):
         if total is None or covered < 0.5 * (samples[-1].at - samples[0].at):
             return None
         return HistogramDelta(total, covered)
+
+    def _unbroken(self, samples: Sequence[S]) -> list[tuple[S, S]]:
+        """First and last of each stretch of ``samples`` within which nothing restarted."""
+        if not samples:
+            return []
+        if not self.restarted_between(samples[0], samples[-1]):
+            return [(samples[0], samples[-1])]
+        pieces = []
+        first = last = samples[0]
+        for sample in samples[1:]:
+            if self.restarted_between(last, sample):
+                pieces.append((first, last))
+                first = sample
+            last = sample
+        return [*pieces, (first, last)]
 
     def peak(self, gauge: Callable[[S], float | None], seconds: float) -> float | None:
         """The largest known value of the trailing ``seconds``, or of what there is of them."""

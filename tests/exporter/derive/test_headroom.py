@@ -92,12 +92,13 @@ def test_without_traffic_there_is_no_headroom_to_tell() -> None:
     assert last(HEADROOM_PHENOMENON, [sample]) == {}
 
 
-@given(st.lists(st.integers(1, 900), min_size=1, max_size=200))
+# buckets are narrow against the lengths here: what is in them is all that can be known
+@given(st.lists(st.integers(100, 900), min_size=1, max_size=200))
 def test_the_rest_of_an_answer_lies_near_the_inspection_paradox(lengths: list[int]) -> None:
     bounds = (*(float(bound) for bound in range(10, 901, 10)), math.inf)
     counts = tuple(float(sum(length <= bound for length in lengths)) for bound in bounds)
     rest = mean_remaining(Histogram(bounds, counts, float(sum(lengths))))
     exact = sum(length * length for length in lengths) / (2 * sum(lengths))
     assert rest is not None
-    assert rest == pytest.approx(exact, rel=0.15, abs=3)
+    assert rest == pytest.approx(exact, rel=0.15)
     assert rest >= sum(lengths) / len(lengths) / 2 * (1 - 1e-9)
