@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 from exporter import source_signals
 from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
-from exporter.sample import EngineSample, RankSample, Sample
+from exporter.observation import Observation, SourceStatus
+from exporter.sample import STALE_AFTER_SECONDS, EngineSample, RankSample, Sample
 from exporter.signal import Point, Scope, Signal
-from exporter.sources.source import STALE_AFTER_SECONDS, Observation, SourceStatus
 from exporter.window import HORIZON_SECONDS, Window
 
 S = TypeVar("S", bound=Sample)

@@ -15,10 +15,10 @@ from html import escape
 
 from exporter.cycle import Value
 from exporter.landing_assets import SCRIPT, STYLE
+from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import Confidence, Kind, Scope, Signal
 from exporter.source_signals import SIGNAL_INFO
-from exporter.sources.source import SourceStatus
 
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 CONTENT_SECURITY_POLICY = (

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from exporter.cycle import Snapshot, Value
+from exporter.observation import Observation
 from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED
 from exporter.publication import Board, Publication
-from exporter.sources.source import STALE_AFTER_SECONDS, Observation, Source
+from exporter.sample import STALE_AFTER_SECONDS
+from exporter.sources.source import Source
 
 State = TypeVar("State")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from exporter.cycle import Snapshot
+from exporter.observation import SourceStatus
 from exporter.render import Rendering
-from exporter.sources.source import SourceStatus
 
 
 class Publication:

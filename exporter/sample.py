@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
+STALE_AFTER_SECONDS = 15.0
+"""How long numbers hold: real engines stall their own /metrics for up to 14 s under overload."""
+
 
 class Sample(Protocol):
     """What a window keeps: anything with a time and a word on whether it follows a restart."""

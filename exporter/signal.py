@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 PREFIX = "thrashold_"
+PEAK_SECONDS = 60.0
+"""What a ``_peak`` twin is the maximum of: no scrape interval in use is longer."""
 
 
 class Kind(enum.StrEnum):
@@ -24,13 +26,22 @@ class Confidence(enum.StrEnum):
     """How sure a value is; published as ``thrashold_signal_info{confidence=...}``."""
 
     MEASURED = "measured"
-    """Read from a counter, a gauge or a histogram that says just this."""
     ESTIMATE = "estimate"
-    """A model or a derivation stands between what was read and what is said."""
     LOWER_BOUND = "lower_bound"
-    """The truth is at least this."""
     LAGGING = "lagging"
-    """Right in the end, but the engine tells it late."""
+
+    @property
+    def meaning(self) -> str:
+        """What it says of a value, for people."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Confidence.MEASURED: "read from a counter, a gauge or a histogram of the engine that says just this",
+    Confidence.ESTIMATE: "a model or a derivation stands between what was read and what is said",
+    Confidence.LOWER_BOUND: "the truth is at least this",
+    Confidence.LAGGING: "right in the end, but the engine tells it late",
+}
 
 
 class Scope(enum.Enum):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
-from exporter.sample import Histogram, Sample
+from exporter.sample import STALE_AFTER_SECONDS, Histogram, Sample
 
 S = TypeVar("S", bound=Sample)
 
@@ -34,8 +34,8 @@ COARSE_STEP_SECONDS = 5.0
 START_SLACK_SECONDS = 0.5
 """A window may be this much shorter than asked: scrapes are not exactly a second apart."""
 
-LONGEST_GAP_SECONDS = 15.0
-"""Samples further apart than this (the time after which a source is stale) don't belong together."""
+LONGEST_GAP_SECONDS = STALE_AFTER_SECONDS
+"""Samples further apart than numbers hold don't belong together."""
 
 
 class Delta(NamedTuple):

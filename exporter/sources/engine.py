@@ -15,12 +15,12 @@ from typing import Any
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.registry import detect
 from exporter.exposition import Reader
+from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample
 from exporter.sidecar_settings import EngineSettings
 from exporter.sources.endpoint import Endpoint, Reply
 from exporter.sources.failure import ReadFailedError, Reason, one_line
 from exporter.sources.lookalike import looks_like
-from exporter.sources.source import Observation, SourceStatus
 
 UNREADABLE_LINES = "unreadable_lines"
 """Noted on a sample: some lines of the page could not be read."""

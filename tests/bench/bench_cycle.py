@@ -19,8 +19,8 @@ from exporter.cycle import CycleSettings, Snapshot, State, initial, step
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
+from exporter.observation import Observation, SourceStatus
 from exporter.render import PLAIN, Rendering
-from exporter.sources.source import Observation, SourceStatus
 from exporter.window import HORIZON_SECONDS
 from tests.bench import report
 from tests.bench.replay import Replay, replay

@@ -8,9 +8,9 @@ from exporter import cycle as cycle_module
 from exporter.cycle import CycleSettings, Snapshot, State, initial, step
 from exporter.derive import fragmentation
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
-from exporter.sample import EngineSample, RankSample
+from exporter.observation import Observation, SourceStatus
+from exporter.sample import STALE_AFTER_SECONDS, EngineSample, RankSample
 from exporter.signal import Point
-from exporter.sources.source import STALE_AFTER_SECONDS, Observation, SourceStatus
 from exporter.window import Window
 from tests.support.derive import engine, rank
 from tests.support.replay import named

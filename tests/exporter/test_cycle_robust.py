@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.phenomenon import EngineFacts
+from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample, Histogram, RankSample
 from exporter.signal import Kind
-from exporter.sources.source import Observation, SourceStatus
 
 BOUNDS = (1.0, 2.0, 5.0, math.inf)
 HISTOGRAMS = {field.name for field in fields(RankSample) if "Histogram" in str(field.type)}

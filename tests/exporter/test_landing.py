@@ -9,9 +9,9 @@ import pytest
 
 from exporter.cycle import Snapshot, Value
 from exporter.landing import landing_page
+from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import Confidence, Kind, Scope, Signal
-from exporter.sources.source import SourceStatus
 from tests.exporter.running import PAGE, engine, running
 
 EVIL = "<script>alert('1')</script>\"&"

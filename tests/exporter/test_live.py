@@ -15,10 +15,11 @@ import pytest
 from exporter.clock import anchored_clock
 from exporter.cycle import Failure, Snapshot, Value
 from exporter.live import LiveCycle, keep_running, read_all_once
+from exporter.observation import Observation, SourceStatus
 from exporter.own_signals import CYCLE_FAILURES, CYCLES, CYCLES_SKIPPED, SIGNALS
 from exporter.publication import Board
+from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Confidence, Kind, Scope, Signal
-from exporter.sources.source import STALE_AFTER_SECONDS, Observation, SourceStatus
 from tests.exporter.running import ROOT
 
 SEEN = Signal("seen", Kind.GAUGE, Scope.SIDECAR, "Observations.", Confidence.MEASURED, "", ())

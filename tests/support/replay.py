@@ -10,9 +10,9 @@ from exporter.cycle import CycleSettings, Snapshot, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
+from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample
 from exporter.signal import Signal
-from exporter.sources.source import Observation, SourceStatus
 from tests.support.captures import recording
 
 ENGINE = "worker-1"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporter.observation import Observation
 from exporter.sources.failure import Reason
-from exporter.sources.source import Observation
 from tests.exporter.sources.reading import PAGE, failed, observed, read, run, source
 from tests.support.http_servers import (
     TEXT,

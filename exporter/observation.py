@@ -1,0 +1,34 @@
+"""What a source shows the cycle: how the reading goes, and the newest sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exporter.sample import EngineSample
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source at one instant.
+
+    ``answering`` is whether the last read that came to an end succeeded; ``last_at`` the start of
+    the newest read that did (seconds since the epoch), None before the first; ``read_seconds`` how
+    long that read took; ``errors`` the failures since the sidecar started, by reason;
+    ``last_error`` the newest failure in one line, empty while all is well.
+    """
+
+    name: str
+    kind: str
+    answering: bool
+    last_at: float | None
+    read_seconds: float | None
+    errors: tuple[tuple[str, int], ...] = ()
+    last_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one source has to show at one cycle: its status and its newest sample, if any."""
+
+    status: SourceStatus
+    engine: EngineSample | None = None
