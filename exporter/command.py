@@ -22,7 +22,7 @@ from exporter.render import PLAIN
 from exporter.service import application, listening_socket, make_server
 from exporter.settings import SettingsError, load
 from exporter.sidecar import leave, run_loop, serve
-from exporter.sidecar_settings import SidecarSettings, parse_address
+from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
@@ -54,7 +54,7 @@ class UsageFailure(click.ClickException):
     show_envvar=True,
     help="Settings in YAML.",
 )
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve; loopback by default.  [127.0.0.1:9807]")
+@click.option("--listen", metavar="HOST:PORT", help=f"Where to serve.  [default: {DEFAULT_LISTEN}]")
 @click.option(
     "--web-config",
     metavar="FILE",

@@ -16,7 +16,13 @@ from exporter.derive.phenomenon import (
     TIME_PER_OUTPUT_TOKEN_SLO_SECONDS,
     TIME_TO_FIRST_TOKEN_SLO_SECONDS,
 )
+from exporter.sample import STALE_AFTER_SECONDS
 from exporter.settings import RefusedError
+
+DEFAULT_LISTEN = "127.0.0.1:9807"
+"""Loopback: an engine's metrics tell of its users' traffic, so opening them is a decision."""
+INTERVALS_SECONDS = (0.5, 5.0)
+"""The shortest and the longest time between two reads."""
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Text = Annotated[str, Meta(min_length=1)]
@@ -73,7 +79,7 @@ class EngineSettings:
     values of ``kv_cache_dtype`` (``auto``: the model's own); ``tensor_parallel`` and
     ``pipeline_parallel`` how many GPUs share it. ``block_group_tokens`` are the block sizes of the KV
     groups of a hybrid model, where the engine does not tell. Prompts of more than
-    ``long_prompt_tokens`` count as long. ``gpus`` are the UUIDs of its GPUs.
+    ``long_prompt_tokens`` count as long.
     """
 
     shorthand: ClassVar[str] = "url"
@@ -98,7 +104,6 @@ class EngineSettings:
     block_group_tokens: tuple[Annotated[int, Meta(ge=1, le=1 << 20)], ...] = ()
     slo: SloSettings = SloSettings()
     long_prompt_tokens: Annotated[int, Meta(ge=1)] = LONG_PROMPT_TOKENS
-    gpus: tuple[Text, ...] = ()
 
     def __post_init__(self) -> None:
         parts = _checked_url(self.url)
@@ -123,9 +128,8 @@ class EngineSettings:
 class SidecarSettings:
     """The sidecar as a whole."""
 
-    listen: str = "127.0.0.1:9807"
-    """Loopback: an engine's metrics tell of its users' traffic, so opening them is a decision."""
-    interval_seconds: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
+    listen: str = DEFAULT_LISTEN
+    interval_seconds: float = 1.0
     """Spikes of preemption last seconds; reading once a second costs an engine some 2 ms each."""
     web_config: Path | None = None
     engines: tuple[EngineSettings, ...] = field(default=(), metadata={"flag": "--engine"})
@@ -135,6 +139,14 @@ class SidecarSettings:
             parse_address(self.listen)
         except ValueError as error:
             raise RefusedError("listen", str(error)) from error
+        least, most = INTERVALS_SECONDS
+        if not least <= self.interval_seconds <= most:  # not a number is refused as well
+            raise RefusedError(
+                "interval_seconds",
+                f"{self.interval_seconds:g} is not within {least:g} to {most:g} s: rarer, the windows of 10 s hold"
+                f" too few reads, and numbers, which vanish after {STALE_AFTER_SECONDS:g} s, come and go; more often,"
+                " the reads load the engine and tell no more",
+            )
         first: dict[str, int] = {}
         for place, engine in enumerate(self.engines):
             if engine.name in first:
@@ -153,7 +165,7 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, colon, port_text = text.rpartition(":")
     if not colon or (":" in host and not (host.startswith("[") and host.endswith("]"))):
-        raise ValueError(f"{text!r} is not HOST:PORT (an IPv6 host goes in brackets, as in [::1]:9807)")
+        raise ValueError(f"{text!r} is not HOST:PORT (an IPv6 host goes in brackets, as in [::1]:8000)")
     if not (port_text.isascii() and port_text.isdigit() and int(port_text) <= 65_535):  # noqa: PLR2004
         raise ValueError(f"port {port_text!r} is not a number from 0 to 65535")
     host = host.strip("[]")

@@ -29,7 +29,7 @@ from exporter.sources.failure import ReadFailedError, Reason, explain, one_line
 logging.getLogger("httpcore").setLevel(logging.WARNING)
 
 _IDLE_SECONDS = 75.0
-"""How long a connection may idle: longer than the longest interval that can be set."""
+"""How long a connection may idle: far longer than the longest interval that can be set."""
 
 _HEADERS = {
     # Offered anything newer, some engines rewrite the colons in their names.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings
 from tests.exporter.running import PAGE, ROOT, call, engine, free_port, running
 
 MAIN = (sys.executable, str(ROOT / "thrashold.py"))
@@ -94,6 +95,12 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, case: str) 
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("Error: ")
+
+
+def test_the_help_tells_the_default_address_that_the_settings_hold() -> None:
+    help_text = call("--help").stdout
+    assert f"[default: {DEFAULT_LISTEN}]" in " ".join(help_text.split())
+    assert SidecarSettings().listen == DEFAULT_LISTEN
 
 
 @pytest.mark.parametrize("arguments", [("--listne", "x"), ("--listen",), ("surplus",)])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from exporter.facts import engine_facts
+from exporter.sample import STALE_AFTER_SECONDS
 from exporter.settings import SettingsError, load
 from exporter.sidecar_settings import EngineSettings, SidecarSettings, parse_address
 from tests.exporter.settings_files import refusal, write
@@ -104,6 +105,27 @@ def test_engine_settings_that_can_not_be_meant_are_refused(tmp_path: Path, engin
     assert said in refusal(
         SidecarSettings, file=write(tmp_path, f"engines: [{{url: 'http://a', {engine}}}]\n")
     )
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1, 5])
+def test_an_interval_that_windows_and_staleness_bear_is_taken(seconds: float) -> None:
+    settings = load(SidecarSettings, environ={"THRASHOLD_INTERVAL_SECONDS": str(seconds)})
+    assert settings.interval_seconds == seconds
+
+
+@pytest.mark.parametrize("seconds", ["0.49", "5.01", "60", "0", "-1", "nan", "inf"])
+def test_any_other_interval_is_refused_with_the_reason(seconds: str) -> None:
+    message = refusal(SidecarSettings, environ={"THRASHOLD_INTERVAL_SECONDS": seconds})
+    assert message.startswith(
+        f"THRASHOLD_INTERVAL_SECONDS: interval_seconds: {seconds} is not within 0.5 to 5 s: "
+    )
+    assert "windows of 10 s" in message
+    assert f"after {STALE_AFTER_SECONDS:g} s" in message
+
+
+def test_what_nothing_reads_yet_is_no_setting(tmp_path: Path) -> None:
+    file = write(tmp_path, "engines: [{url: 'http://a', gpus: [GPU-1]}]\n")
+    assert "engines[0].gpus: unknown key" in refusal(SidecarSettings, file=file)
 
 
 @pytest.mark.parametrize(
