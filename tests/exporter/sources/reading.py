@@ -18,6 +18,8 @@ from tests.support.http_servers import Behaviour, serving
 Result = TypeVar("Result")
 
 PAGE = fixture("vllm-0.32.0/113.prom")
+HANGING_SECONDS = 30.0
+"""What takes this long hangs, however busy the machine is; nothing that works is held against it."""
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
@@ -33,8 +35,16 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     return asyncio.run(checked())
 
 
-def source(url: str, *, interval: float = 0.05, **settings: Any) -> EngineSource:  # noqa: ANN401 - any setting
-    return EngineSource(EngineSettings(url, **{"deadline_seconds": 5.0, **settings}), time.time, interval)
+def source(
+    url: str,
+    *,
+    interval: float = 0.05,
+    clock: Callable[[], float] = time.time,
+    **settings: Any,  # noqa: ANN401 - any setting
+) -> EngineSource:
+    return EngineSource(
+        EngineSettings(url, **{"deadline_seconds": HANGING_SECONDS, **settings}), clock, interval
+    )
 
 
 async def read(engine: EngineSource) -> Observation:
@@ -79,8 +89,8 @@ async def running(*engines: EngineSource) -> AsyncIterator[None]:
                 await task
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(HANGING_SECONDS):
         while not condition():  # noqa: ASYNC110 - a source tells nobody when it has read
             await asyncio.sleep(0.005)
 
