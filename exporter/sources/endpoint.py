@@ -243,7 +243,7 @@ class Endpoint:
         gathered.expect(headers.get("content-length", ""))
         async with aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_stream())) as chunks:
             async for chunk in chunks:
-                gathered.add(chunk)
+                await gathered.add(chunk)
         body = gathered.whole()
         counted = "content-length" in headers or "transfer-encoding" in headers
         if not counted and body and not body.endswith(b"\n"):
