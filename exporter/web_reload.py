@@ -12,14 +12,13 @@ import ssl
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from exporter.file_stamp import Stamp, stamp_of
 from exporter.settings import SettingsError
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
-
-_Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(slots=True)
@@ -30,7 +29,7 @@ class WebReload:
     web: WebConfig
     tls: ssl.SSLContext | None
     passwords: Passwords | None
-    _stamp: _Stamp = field(init=False)
+    _stamp: tuple[Stamp, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self._stamp = self._look()
@@ -77,15 +76,7 @@ class WebReload:
             )
         self.web = replace(self.web, tls_server_config=old, basic_auth_users=web.basic_auth_users)
 
-    def _look(self) -> _Stamp:
+    def _look(self) -> tuple[Stamp, ...]:
         tls = self.web.tls_server_config
         files = (self.file, tls.cert_file, tls.key_file) if tls else (self.file,)
-        return tuple(_stamp(file) for file in files)
-
-
-def _stamp(file: Path) -> tuple[int, int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+        return tuple(stamp_of(file) for file in files)

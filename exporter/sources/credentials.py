@@ -7,11 +7,9 @@ import ssl
 from pathlib import Path
 from typing import Protocol
 
+from exporter.file_stamp import Stamp, stamp_of
 from exporter.sidecar_settings import BasicAuthSettings, TlsSettings
 from exporter.sources.failure import ReadFailedError, Reason, one_line
-
-Stamp = tuple[int, int, int] | None
-"""What changes with a file: its time, size and inode; None where there is no such file."""
 
 
 class CredentialSettings(Protocol):
@@ -81,15 +79,6 @@ class Authorization:
             f"not asked, as {path} {problem}",
             "put the secret there, readable for this process",
         )
-
-
-def stamp_of(path: Path) -> Stamp:
-    """What to compare to see whether ``path`` changed. Follows links, as mounted secrets are links."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def tls_stamp(tls: TlsSettings) -> tuple[Stamp, ...]:

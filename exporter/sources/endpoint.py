@@ -14,12 +14,12 @@ from urllib.parse import quote, urlsplit
 
 import httpcore
 
+from exporter.file_stamp import Stamp
 from exporter.sidecar_settings import TlsSettings
 from exporter.sources.body import BoundedBody
 from exporter.sources.credentials import (
     Authorization,
     CredentialSettings,
-    Stamp,
     tls_context,
     tls_stamp,
 )
