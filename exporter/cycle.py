@@ -122,8 +122,8 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
 def _derived(
     engine: EngineState, sample: EngineSample, facts: EngineFacts, failures: list[Failure]
 ) -> EngineState:
-    window = engine.window.appended(sample)
     values: list[Value] = []
+    restarted = False
     ranks = {
         key: rank
         for key, rank in engine.ranks.items()
@@ -137,9 +137,12 @@ def _derived(
         key = (each.rank, each.model_name)
         before = ranks.get(key) or RankState(Window(), {})
         rank_window = before.window.appended(each)
+        restarted = restarted or rank_window.restarted()
         memory, points = _run(RANK_PHENOMENA, rank_window, facts, before.memory, failed)
         ranks[key] = RankState(rank_window, memory)
         values.extend(_labelled(points, {Scope.RANK: (sample.engine, *key)}))
+    # a rank may have been away for a scrape: its own window knows better than the engine's two newest
+    window = engine.window.appended(sample, restarted=restarted)
     memory, points = _run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
     values.extend(_labelled(points, {Scope.ENGINE: (sample.engine,)}))
     return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))

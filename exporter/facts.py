@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from exporter.derive.phenomenon import EngineFacts
-from exporter.kv_geometry import GeometryError, kv_bytes_per_token
+from exporter.kv_geometry import GeometryError, KvGeometry, kv_geometry
 from exporter.settings import SettingsError
 from exporter.sidecar_settings import EngineSettings
 
@@ -18,25 +18,34 @@ def engine_facts(settings: EngineSettings) -> EngineFacts:
 
     Raises SettingsError, with the file, where that can't be read or doesn't tell the KV bytes a token.
     """
-    per_token = settings.kv_bytes_per_token
-    if per_token is None and settings.model_config is not None:
-        config = _model_config(settings.model_config)
-        try:
-            per_token = kv_bytes_per_token(config, settings.kv_cache_dtype)
-        except GeometryError as error:
-            raise SettingsError(
-                f"{settings.model_config}: {error}; set kv_bytes_per_token of engine {settings.name} instead"
-            ) from error
-    parallel = (settings.tensor_parallel, settings.pipeline_parallel)
-    told = any(each is not None for each in parallel)
+    tensor, pipeline = settings.tensor_parallel, settings.pipeline_parallel
+    gpus = (tensor or 1) * (pipeline or 1) if tensor is not None or pipeline is not None else None
+    per_token, per_gpu = settings.kv_bytes_per_token, None
+    if per_token is not None:
+        # of a model that is only told, an even split is the best that can be known
+        per_gpu = per_token / gpus if gpus else None
+    elif settings.model_config is not None:
+        geometry = _geometry(settings, settings.model_config)
+        per_token = geometry.bytes_per_token
+        per_gpu = geometry.bytes_per_token_gpu(tensor or 1, pipeline or 1) if gpus else None
     return EngineFacts(
         kv_bytes_per_token=per_token,
-        gpus_per_replica=(parallel[0] or 1) * (parallel[1] or 1) if told else None,
+        kv_bytes_per_token_gpu=per_gpu,
+        gpus_per_replica=gpus,
         block_group_tokens=tuple(float(tokens) for tokens in settings.block_group_tokens),
         time_to_first_token_slo_seconds=settings.slo.ttft_seconds,
         time_per_output_token_slo_seconds=settings.slo.tpot_seconds,
         long_prompt_tokens=float(settings.long_prompt_tokens),
     )
+
+
+def _geometry(settings: EngineSettings, file: Path) -> KvGeometry:
+    try:
+        return kv_geometry(_model_config(file), settings.kv_cache_dtype)
+    except GeometryError as error:
+        raise SettingsError(
+            f"{file}: {error}; set kv_bytes_per_token of engine {settings.name} instead"
+        ) from error
 
 
 def _model_config(file: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 DTYPE_BYTES: Mapping[str, float] = {
@@ -17,37 +18,58 @@ DTYPE_BYTES: Mapping[str, float] = {
     "fp8_e4m3": 1,
     "fp8_e5m2": 1,
     "fp8_inc": 1,
-    "fp8_ds_mla": 1,
     "int8": 1,
     "nvfp4": 0.5,
 }
+
+
+FP8_DS_MLA_BYTES = 656
+"""A token and layer in vLLM's packed format for latent attention: 512 8-bit values, 4 scales of 4 bytes,
+64 rotary values of 2 bytes."""
 
 
 class GeometryError(ValueError):
     """A model configuration that doesn't tell the size of its KV cache."""
 
 
-def kv_bytes_per_token(config: Mapping[str, Any], cache_dtype: str = "auto") -> float:
-    """Bytes of KV cache one token takes in the whole model, over all its GPUs.
+@dataclass(frozen=True, slots=True)
+class KvGeometry:
+    """What one token takes in the KV cache.
+
+    ``bytes_per_token`` in the model, what GPUs keep copies of counted once; ``kv_heads`` into how many
+    parts tensor parallelism can divide it: 1 for latent attention, which every GPU holds whole.
+    """
+
+    bytes_per_token: float
+    kv_heads: int
+
+    def bytes_per_token_gpu(self, tensor_parallel: int, pipeline_parallel: int) -> float:
+        """On one GPU. Beyond as many GPUs as there are heads, heads are repeated, not divided."""
+        return self.bytes_per_token / min(tensor_parallel, self.kv_heads) / pipeline_parallel
+
+
+def kv_geometry(config: Mapping[str, Any], cache_dtype: str = "auto") -> KvGeometry:
+    """Read a model's geometry.
 
     ``cache_dtype`` is the engine's KV dtype; ``auto`` means the model's own. Standard and grouped
     attention: 2 (K and V) x layers x KV heads x head size x bytes a value; multi-head latent
-    attention (DeepSeek): layers x (latent rank + rotary size) x bytes, shared by all heads, so each
-    tensor-parallel GPU holds it whole. Layers that keep no growing cache (Mamba, linear attention)
-    are not counted where ``layer_types`` names them. Raises GeometryError naming the missing key.
+    attention (DeepSeek): layers x (latent rank + rotary size) x bytes, shared by all heads. Layers
+    that keep no growing cache (Mamba, linear attention) are not counted where ``layer_types`` names
+    them. Raises GeometryError naming the missing key.
     """
     text = config.get("text_config")
     model: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
     layers = _attention_layers(model)
-    width = _bytes_a_value(model, cache_dtype)
-    latent = model.get("kv_lora_rank")
-    if latent is not None:
-        return layers * (_number(model, "kv_lora_rank") + _number(model, "qk_rope_head_dim")) * width
+    if model.get("kv_lora_rank") is not None:
+        if cache_dtype == "fp8_ds_mla":
+            return KvGeometry(layers * FP8_DS_MLA_BYTES, 1)
+        values = _number(model, "kv_lora_rank") + _number(model, "qk_rope_head_dim")
+        return KvGeometry(layers * values * _bytes_a_value(model, cache_dtype), 1)
     heads = _number(model, "num_attention_heads")
     kv_heads = heads if model.get("num_key_value_heads") is None else _number(model, "num_key_value_heads")
     told = model.get("head_dim") is not None
     head = _number(model, "head_dim") if told else _number(model, "hidden_size") / heads
-    return 2 * layers * kv_heads * head * width
+    return KvGeometry(2 * layers * kv_heads * head * _bytes_a_value(model, cache_dtype), int(kv_heads))
 
 
 def _attention_layers(model: Mapping[str, Any]) -> float:
@@ -67,12 +89,12 @@ def _bytes_a_value(model: Mapping[str, Any], cache_dtype: str) -> float:
             )
     if name not in DTYPE_BYTES:
         known = ", ".join(sorted(DTYPE_BYTES))
-        raise GeometryError(f"the KV dtype {name!r} is not known (known: {known}): set kv_bytes_per_token")
+        raise GeometryError(f"the KV dtype {name!r} is not known (known: {known})")
     return DTYPE_BYTES[name]
 
 
 def _number(model: Mapping[str, Any], key: str) -> float:
     value = model.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise GeometryError(f"the model's config.json has no positive number {key!r}: set kv_bytes_per_token")
+        raise GeometryError(f"the model's config.json has no positive number {key!r}")
     return float(value)

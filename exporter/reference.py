@@ -8,7 +8,8 @@ from pathlib import Path
 
 from exporter import own_signals, source_signals
 from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
-from exporter.signal import Signal
+from exporter.sample import STALE_AFTER_SECONDS
+from exporter.signal import PEAK_SECONDS, Confidence, Signal
 
 _HEAD = """\
 # Signals
@@ -16,21 +17,16 @@ _HEAD = """\
 Written by `make docs` from the catalogue; a test fails when it is stale.
 
 Every signal is scraped under the name below. Where a source is missing or its newest numbers are older
-than 15 s, its signals vanish: an absent signal is unknown, never zero. A trailing window that the sidecar
+than {stale:g} s, its signals vanish: an absent signal is unknown, never zero. A trailing window that the sidecar
 has not lived through yet gives an absent signal too.
 
-How sure a value is, on each scrape also in `thrashold_signal_info{signal,confidence,method}`:
+How sure a value is, on each scrape also in `thrashold_signal_info{{signal,confidence,method}}`:
 
-| confidence | meaning |
-|---|---|
-| measured | read from a counter, a gauge or a histogram of the engine that says just this |
-| estimate | a model or a derivation stands between what was read and what is said |
-| lower_bound | the truth is at least this |
-| lagging | right in the end, but the engine tells it late |
+{confidences}
 
 Labels: `engine` is the engine's name in settings, `rank` its data-parallel rank, `model_name` the model as
-served. Where it says *with peak*, a twin named `..._peak` carries the maximum of the trailing 60 s, so that
-a slow scrape misses nothing.
+served. Where it says *with peak*, a twin named `..._peak` carries the maximum of the trailing {peak:g} s, so
+that a slow scrape misses nothing.
 """
 
 
@@ -43,7 +39,9 @@ def reference() -> str:
         grouped.setdefault(_title(signal), []).append(signal)
     grouped["The sources"] = list(source_signals.SIGNALS)
     grouped["The sidecar"] = list(own_signals.SIGNALS)
-    lines = [_HEAD]
+    rows = ["| confidence | meaning |", "|---|---|"]
+    rows += [f"| {each.value} | {each.meaning} |" for each in Confidence]
+    lines = [_HEAD.format(confidences="\n".join(rows), stale=STALE_AFTER_SECONDS, peak=PEAK_SECONDS)]
     for title, signals in grouped.items():
         lines.append(f"\n## {title}\n")
         for signal in signals:

@@ -22,8 +22,8 @@ class Sample(Protocol):
     def at(self) -> float:
         """Seconds since the epoch."""
 
-    def restarted_since(self, earlier: Sample) -> bool:
-        """Whether what was read started anew between ``earlier`` and this sample."""
+    def restarted_since(self, earlier: Sample) -> bool | None:
+        """Whether what was read started anew between ``earlier`` and this sample; None: can't be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +176,24 @@ class RankSample:
     started_at: float | None = None
     generation: str = ""
 
-    def restarted_since(self, earlier: Sample) -> bool:
-        """A later start time, or, where the engine tells none, a token counter that fell."""
+    def restarted_since(self, earlier: Sample) -> bool | None:
+        """Another start time, or, where the engine tells none, a token counter that fell."""
         if not isinstance(earlier, RankSample):
-            return False
+            return None
         if self.started_at is not None and earlier.started_at is not None:
-            return self.started_at > earlier.started_at + 1.0
-        return _fell(self.generation_tokens_total, earlier.generation_tokens_total) or _fell(
-            self.prompt_tokens_total, earlier.prompt_tokens_total
-        )
+            return _differ(self.started_at, earlier.started_at)
+        fell = [
+            _fell(self.generation_tokens_total, earlier.generation_tokens_total),
+            _fell(self.prompt_tokens_total, earlier.prompt_tokens_total),
+        ]
+        return any(fell) if any(each is not None for each in fell) else None
+
+    @property
+    def waiting_for_capacity(self) -> float | None:
+        """Sequences that wait for KV blocks or a place in the batch; all that wait, where none tells why."""
+        if self.waiting_by_reason:
+            return dict(self.waiting_by_reason).get("capacity", 0.0)
+        return self.waiting
 
     @property
     def finished(self) -> float | None:
@@ -213,19 +222,25 @@ class EngineSample:
     config: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
 
-    def restarted_since(self, earlier: Sample) -> bool:
-        """Any rank that started anew, or a later start of the front end."""
+    def restarted_since(self, earlier: Sample) -> bool | None:
+        """Another start of the front end, or any rank that started anew."""
         if not isinstance(earlier, EngineSample):
-            return False
+            return None
         if self.started_at is not None and earlier.started_at is not None:
-            return self.started_at > earlier.started_at + 1.0
+            return _differ(self.started_at, earlier.started_at)
         before = {(rank.rank, rank.model_name): rank for rank in earlier.ranks}
-        return any(
+        told = [
             rank.restarted_since(before[key])
             for rank in self.ranks
             if (key := (rank.rank, rank.model_name)) in before
-        )
+        ]
+        return any(told) if any(each is not None for each in told) else None
 
 
-def _fell(now: float | None, then: float | None) -> bool:
-    return now is not None and then is not None and now < then
+def _differ(one: float, other: float) -> bool:
+    """Whether two start times are of two processes. One that goes back is a replica behind the same URL."""
+    return abs(one - other) > 1.0
+
+
+def _fell(now: float | None, then: float | None) -> bool | None:
+    return None if now is None or then is None else now < then

@@ -19,7 +19,7 @@ from exporter.sample import STALE_AFTER_SECONDS, Histogram, Sample
 S = TypeVar("S", bound=Sample)
 
 MERGE_BELOW_SECONDS = 0.8
-"""Scrapes that an engine held up come back in a bunch; intervals shorter than this are merged.
+"""Scrapes that an engine held up come back in a bunch; rates are never taken over less than this.
 
 Measured on the captures: without it the mean token gap reads 1.6 to 1.8 times too long.
 """
@@ -33,6 +33,8 @@ COARSE_STEP_SECONDS = 5.0
 
 START_SLACK_SECONDS = 0.5
 """A window may be this much shorter than asked: scrapes are not exactly a second apart."""
+
+_LOOK_BACK_SAMPLES = 60
 
 LONGEST_GAP_SECONDS = STALE_AFTER_SECONDS
 """Samples further apart than numbers hold don't belong together."""
@@ -67,24 +69,19 @@ class Window(Generic[S]):
     samples: tuple[S, ...] = ()
     restarts: tuple[float, ...] = ()
 
-    def appended(self, sample: S) -> Window[S]:
+    def appended(self, sample: S, *, restarted: bool = False) -> Window[S]:
         """The window with ``sample`` as its newest; itself when ``sample`` is not newer.
 
-        A sample that closed an interval shorter than ``MERGE_BELOW_SECONDS`` gives way to the one
-        after it, so that in time every interval but the newest is at least that long. The first
-        sample after a restart never does: it is where the counters start from.
+        Whether what is read started anew is told by the samples, compared with the newest one that
+        tells, or by the caller, who may know more.
         """
         samples, restarts = self.samples, self.restarts
         if not samples:
             return replace(self, samples=(sample,))
         if sample.at <= samples[-1].at:
             return self
-        if sample.restarted_since(samples[-1]):
+        if restarted or _restarted(sample, samples):
             restarts = (*restarts, sample.at)
-        elif len(samples) >= 2:  # noqa: PLR2004 -- an interval needs two ends
-            short = samples[-1].at - samples[-2].at < MERGE_BELOW_SECONDS
-            if short and samples[-1].at not in restarts:
-                samples = samples[:-1]
         restarts = tuple(at for at in restarts if at >= sample.at - HORIZON_SECONDS)
         return replace(self, samples=(*_thinned(samples, restarts, sample.at), sample), restarts=restarts)
 
@@ -102,10 +99,6 @@ class Window(Generic[S]):
         # asked hundreds of times a cycle, and nearly always there is none
         return bool(self.restarts) and any(before.at < at <= after.at for at in self.restarts)
 
-    def span_seconds(self) -> float:
-        """From the oldest sample to the newest."""
-        return self.samples[-1].at - self.samples[0].at if self.samples else 0.0
-
     def trailing(self, seconds: float) -> tuple[S, ...]:
         """The samples of the trailing ``seconds``, the newest of those at its start included.
 
@@ -121,17 +114,27 @@ class Window(Generic[S]):
                 return () if far else samples[index:]
         return ()
 
-    def intervals(self, seconds: float) -> tuple[tuple[S, S], ...]:
-        """Neighbouring samples of the trailing ``seconds`` between which nothing restarted.
+    def intervals(self, seconds: float) -> list[tuple[S, S]]:
+        """The trailing ``seconds`` as intervals of at least ``MERGE_BELOW_SECONDS``.
 
-        Neighbours further apart than ``LONGEST_GAP_SECONDS`` are left out.
+        Shorter ones are merged with what follows; those across a restart, or longer than
+        ``LONGEST_GAP_SECONDS``, are left out. Empty when the window is shorter.
         """
-        samples = self.trailing(seconds)
-        return tuple(
-            (before, after)
-            for before, after in itertools.pairwise(samples)
-            if after.at - before.at <= LONGEST_GAP_SECONDS and not self.restarted_between(before, after)
-        )
+        return self._intervals(self.trailing(seconds))
+
+    def _intervals(self, samples: Sequence[S]) -> list[tuple[S, S]]:
+        found: list[tuple[S, S]] = []
+        if not samples:
+            return found
+        before = samples[0]
+        for after in samples[1:]:
+            if self.restarted_between(before, after):
+                before = after
+            elif after.at - before.at >= MERGE_BELOW_SECONDS:
+                if after.at - before.at <= LONGEST_GAP_SECONDS:
+                    found.append((before, after))
+                before = after
+        return found
 
     def delta(self, counter: Callable[[S], float | None], seconds: float) -> Delta | None:
         """What ``counter`` rose by over the trailing ``seconds``.
@@ -166,7 +169,17 @@ class Window(Generic[S]):
 
     def observed(self, histogram: Callable[[S], Histogram | None], seconds: float) -> HistogramDelta | None:
         """What ``histogram`` took in over the trailing ``seconds``; restarts as in ``delta``."""
-        samples = self.trailing(seconds)
+        return self._observed(histogram, self.trailing(seconds))
+
+    def observed_up_to(
+        self, histogram: Callable[[S], Histogram | None], seconds: float
+    ) -> HistogramDelta | None:
+        """The same, or what was taken in since the window began where it is shorter than that."""
+        return self._observed(histogram, self.trailing(seconds) or self.samples)
+
+    def _observed(
+        self, histogram: Callable[[S], Histogram | None], samples: Sequence[S]
+    ) -> HistogramDelta | None:
         pieces = self._unbroken([sample for sample in samples if histogram(sample) is not None])
         total: Histogram | None = None
         covered = 0.0
@@ -215,31 +228,14 @@ class Window(Generic[S]):
         ]
 
     def peak_rate(self, counter: Callable[[S], float | None], seconds: float) -> float | None:
-        """The largest rate between neighbouring samples in the trailing ``seconds``."""
-        if not self.samples:
-            return None
-        oldest = self.samples[-1].at - seconds
-        best: float | None = None
-        before: S | None = None
-        for sample in self.samples:
-            if sample.at < oldest:
-                continue
-            if before is not None:
-                rate = self._rate(counter, before, sample)
-                if rate is not None and (best is None or rate > best):
-                    best = rate
-            before = sample
-        return best
-
-    def _rate(self, counter: Callable[[S], float | None], before: S, after: S) -> float | None:
-        then, now = counter(before), counter(after)
-        seconds = after.at - before.at
-        if then is None or now is None or now < then or self.restarted_between(before, after):
-            return None
-        # the newest interval may be a short one still to be merged: too short to make a rate of
-        if not MERGE_BELOW_SECONDS / 2 <= seconds <= LONGEST_GAP_SECONDS:
-            return None
-        return (now - then) / seconds
+        """The largest rate of an interval in the trailing ``seconds``, or in what there is of them."""
+        oldest = self.samples[-1].at - seconds if self.samples else 0.0
+        rates = [
+            (now - then) / (after.at - before.at)
+            for before, after in self._intervals([sample for sample in self.samples if sample.at >= oldest])
+            if (then := counter(before)) is not None and (now := counter(after)) is not None and now >= then
+        ]
+        return max(rates, default=None)
 
     def slope(self, gauge: Callable[[S], float | None], seconds: float) -> float | None:
         """The Theil-Sen slope a second over the trailing ``seconds``: the median over all pairs.
@@ -252,14 +248,24 @@ class Window(Generic[S]):
         points = self.values(gauge, seconds)
         if len(points) < 5:  # noqa: PLR2004 -- below that one odd value decides
             return None
-        step = -(-len(points) // 31)
-        points = points[:: -step or None][::-1]
+        # from the newest backwards, so that it is always among them
+        step = math.ceil(len(points) / 31)
+        points = points[::-step]
         slopes = [
-            (later - value) / (then - at)
-            for index, (at, value) in enumerate(points)
-            for then, later in points[index + 1 :]
+            (later - earlier) / (now - then)
+            for index, (now, later) in enumerate(points)
+            for then, earlier in points[index + 1 :]
         ]
         return statistics.median(slopes)
+
+
+def _restarted(sample: S, earlier: Sequence[S]) -> bool:
+    """By the newest of ``earlier`` that can be compared: a counter may have been absent for a while."""
+    for before in itertools.islice(reversed(earlier), _LOOK_BACK_SAMPLES):
+        told = sample.restarted_since(before)
+        if told is not None:
+            return told
+    return False
 
 
 def _thinned(samples: tuple[S, ...], restarts: tuple[float, ...], now: float) -> tuple[S, ...]:
@@ -278,21 +284,31 @@ def _thinned(samples: tuple[S, ...], restarts: tuple[float, ...], now: float) ->
 class Total:
     """A running total of our own: from 0, fed by a counter of the engine's that may start again.
 
-    It exists from the first cycle that knows the counter and never falls.
+    It never falls. A counter that an engine shows only after its first observation counts from 0: its
+    first value is a rise that happened under our eyes. One that was there at the first sample begins
+    where it stands.
     """
 
     value: float = 0.0
     last: float | None = None
+    missed: bool = False
+    """Whether the engine was read without the counter, and has not started anew since."""
 
     def fed(self, counter: float | None, *, restarted: bool = False) -> Total:
         """The total after a new reading; the first rise after a restart is dropped."""
         if counter is None:
-            return self
-        if self.last is None or restarted or counter < self.last:
+            if self.last is None:
+                return self if self.missed else Total(self.value, None, missed=True)
+            # gone for a while; where it was is still where it goes on from, unless all began anew
+            return Total(self.value, None, missed=True) if restarted else self
+        if self.last is None:
+            first = counter if self.missed and not restarted else 0.0
+            return Total(self.value + first, counter)
+        if restarted or counter < self.last:
             return Total(self.value, counter)
         return Total(self.value + counter - self.last, counter)
 
     @property
     def known(self) -> bool:
         """Whether the counter was ever read."""
-        return self.last is not None
+        return self.last is not None or self.value > 0

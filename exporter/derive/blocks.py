@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
-from exporter.signal import Confidence, Kind, Point, Scope, Signal
-from exporter.window import Window
+from exporter.signal import PEAK_SECONDS, Confidence, Kind, Point, Scope, Signal
+from exporter.window import LONGEST_GAP_SECONDS, Window
 
-PEAK_SECONDS = 60.0
 LEAK_AFTER_SECONDS = 120.0
+CONTENDED_USAGE = 0.9
+"""The incident's line: above it the runbook looks at memory, below 0.8 at compute or network."""
 
 KV_BLOCKS = Signal(
     "kv_blocks",
@@ -48,9 +49,10 @@ KV_BYTES_PER_TOKEN = Signal(
     "kv_bytes_per_token",
     Kind.GAUGE,
     Scope.RANK,
-    "KV bytes one token takes: in the whole model, and on one of its GPUs.",
+    "KV bytes one token takes: in the whole model (scope=model), and on one of its GPUs (scope=gpu).",
     Confidence.MEASURED,
-    "settings, else the model's config.json, else pool bytes / (blocks x block tokens), which is one GPU's",
+    "model: settings or the model's config.json, else gpu x the GPUs in settings; gpu: pool bytes / (blocks x block "
+    "tokens), else what settings say of the model and its GPUs",
     ("kv_pool_bytes", "pool_blocks", "block_tokens", "kv_capacity_tokens"),
     labels=("scope",),
 )
@@ -88,22 +90,38 @@ def block_slots(sample: RankSample) -> float | None:
     return sample.block_tokens
 
 
+def tokens_per_sequence(sample: RankSample) -> float | None:
+    """Mean tokens a running sequence holds, its empty tail slots counted; None with none running."""
+    used, slots = used_blocks(sample), block_slots(sample)
+    if used is None or slots is None or not sample.running:
+        return None
+    return used * slots / sample.running
+
+
 def gpu_bytes_per_token(sample: RankSample, facts: EngineFacts) -> float | None:
-    """KV bytes a token on one GPU, from the pool's bytes, else from the model's and the GPU count."""
+    """KV bytes a token on one GPU, from the pool's bytes, else from settings."""
     slots = block_slots(sample)
     if sample.kv_pool_bytes and sample.pool_blocks and slots:
         return sample.kv_pool_bytes / (sample.pool_blocks * slots)
-    if facts.kv_bytes_per_token is not None and facts.gpus_per_replica:
-        return facts.kv_bytes_per_token / facts.gpus_per_replica
-    return None
+    return facts.kv_bytes_per_token_gpu
+
+
+def replica_bytes_per_token(sample: RankSample, facts: EngineFacts) -> float | None:
+    """KV bytes a token over all GPUs of a replica, copies that they keep of the same included.
+
+    What an engine's own byte counters add up. None unless settings tell the GPUs or the model.
+    """
+    share = gpu_bytes_per_token(sample, facts)
+    if share is not None and facts.gpus_per_replica:
+        return share * facts.gpus_per_replica
+    return facts.kv_bytes_per_token
 
 
 def model_bytes_per_token(sample: RankSample, facts: EngineFacts) -> float | None:
-    """KV bytes a token over all GPUs of the model; None unless settings tell the model or its GPUs."""
+    """KV bytes a token in the model, copies counted once; None unless settings tell it or its GPUs."""
     if facts.kv_bytes_per_token is not None:
         return facts.kv_bytes_per_token
-    share = gpu_bytes_per_token(sample, facts)
-    return share * facts.gpus_per_replica if share is not None and facts.gpus_per_replica else None
+    return replica_bytes_per_token(sample, facts)
 
 
 def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
@@ -144,8 +162,11 @@ def _leak(window: Window[RankSample], _facts: EngineFacts, state: LeakState) -> 
     if now.running is None or now.waiting is None or used is None:
         return LeakState(), []
     held_by_nobody = used > IDLE_BLOCKS and not (now.running or now.waiting or now.swapped)
+    silent = len(window.samples) > 1 and now.at - window.samples[-2].at > LONGEST_GAP_SECONDS
     if not held_by_nobody or window.restarted():
         return LeakState(), [Point(KV_LEAK, (), 0.0)]
+    if silent:
+        state = LeakState()
     since = now.at if state.since is None else state.since
     return LeakState(since), [Point(KV_LEAK, (), float(now.at - since >= LEAK_AFTER_SECONDS))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from exporter.derive.blocks import block_slots, used_blocks
+from exporter.derive.blocks import CONTENDED_USAGE, block_slots, used_blocks
 from exporter.derive.fragmentation import SCARCE_RATIO
 from exporter.derive.phenomenon import EngineFacts, stateless
 from exporter.sample import Histogram, RankSample
@@ -13,9 +13,10 @@ from exporter.window import Window
 
 TREND_SECONDS = 60.0
 MIX_SECONDS = 300.0
+ENOUGH_REQUESTS = 20
+"""Fewer say little of how long requests are."""
 TREND_FROM_USAGE = 0.5
 """Below this a forecast cries wolf (measured on a public run of a real GPU)."""
-CONTENDED_USAGE = 0.9
 
 EXHAUSTION = Signal(
     "kv_exhaustion_seconds",
@@ -37,7 +38,7 @@ DEMAND = Signal(
     "answers will need. Above 1 the pool can't hold what was accepted.",
     Confidence.ESTIMATE,
     "(used + waiting x mean prompt blocks + running x mean remaining blocks) / usable blocks; means over requests that "
-    "finished in the last 5 min",
+    "finished in the last 5 min, or, while those are below 20, since the engine started",
     (
         "kv_usage_ratio",
         "blocks",
@@ -55,7 +56,7 @@ HEADROOM = Signal(
     Scope.RANK,
     "Free token slots less what running sequences are still to generate; below 0 somebody will be preempted.",
     Confidence.ESTIMATE,
-    "free blocks x block tokens - running x mean remaining tokens; biased to requests that finished",
+    "free blocks x block tokens - running x mean remaining tokens, over the same requests; biased to those that finish",
     ("kv_usage_ratio", "blocks", "running", "block_tokens", "request_generation_tokens"),
     window_seconds=MIX_SECONDS,
 )
@@ -87,10 +88,10 @@ def mean_remaining(lengths: Histogram) -> float | None:
 def _recent(
     window: Window[RankSample], histogram: Callable[[RankSample], Histogram | None]
 ) -> Histogram | None:
-    """Requests of the last 5 min; while the window is shorter, all since the engine started."""
-    delta = window.observed(histogram, MIX_SECONDS)
-    if delta is not None:
-        return delta.observed if delta.observed.count > 0 else None
+    """Requests that finished in the last 5 min; while those are too few, all since the engine started."""
+    delta = window.observed_up_to(histogram, MIX_SECONDS)
+    if delta is not None and delta.observed.count >= ENOUGH_REQUESTS:
+        return delta.observed
     return histogram(window.newest)
 
 
@@ -124,9 +125,7 @@ def _exhaustion(window: Window[RankSample], now: RankSample, free: float) -> flo
     usage, blocks = now.kv_usage_ratio, now.blocks
     if usage is None or blocks is None or usage < TREND_FROM_USAGE:
         return None
-    reasons = dict(now.waiting_by_reason)
-    for_capacity = reasons.get("capacity", now.waiting) or 0.0
-    if free <= SCARCE_RATIO * blocks or (for_capacity > 0 and usage > CONTENDED_USAGE):
+    if free <= SCARCE_RATIO * blocks or (now.waiting_for_capacity and usage > CONTENDED_USAGE):
         return 0.0
     slope = window.slope(used_blocks, TREND_SECONDS)
     return free / slope if slope is not None and slope > 0 else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from exporter.derive.aborts import AbortState, fed_aborts
+from exporter.derive.aborts import AbortState, counts_each, fed_aborts
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import EngineSample, Histogram, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -20,7 +20,7 @@ TOKEN_INTERVAL = Signal(
     Scope.RANK,
     "Mean time between two tokens of one sequence over the trailing 30 s, stopped sequences included. Absent when no "
     "token came.",
-    Confidence.MEASURED,
+    Confidence.ESTIMATE,
     "the larger of the mean gap that ended, by the engine's histogram, and of sequence seconds (running, swapped, and "
     "begun but waiting again, less prefill) over generated tokens, which sees standing sequences at once",
     (
@@ -59,6 +59,17 @@ TPOT_P50 = _quantile_signal("tpot_p50_seconds", _GAP, "median", "inter_token_lat
 TPOT_P99 = _quantile_signal("tpot_p99_seconds", _GAP, "99th percentile", "inter_token_latency")
 TTFT_P50 = _quantile_signal("ttft_p50_seconds", _FIRST, "median", "time_to_first_token")
 TTFT_P99 = _quantile_signal("ttft_p99_seconds", _FIRST, "99th percentile", "time_to_first_token")
+QUEUE_P99 = Signal(
+    "queue_p99_seconds",
+    Kind.GAUGE,
+    Scope.RANK,
+    "99th percentile of the time requests waited for their first step, over those that finished in the trailing 60 s; "
+    "a preempted request's second wait is not in it. Above the top bucket it shows that bucket's bound.",
+    Confidence.MEASURED,
+    "rise of the engine's histogram, interpolated as PromQL does",
+    ("queue_time",),
+    window_seconds=QUANTILE_SECONDS,
+)
 SATURATED = Signal(
     "quantile_saturated",
     Kind.GAUGE,
@@ -66,7 +77,7 @@ SATURATED = Signal(
     "1 when the quantile named by `of` lies above the engine's top bucket, so that its value is a floor.",
     Confidence.MEASURED,
     "the quantile fell into the +Inf bucket",
-    ("inter_token_latency", "time_to_first_token"),
+    ("inter_token_latency", "time_to_first_token", "queue_time"),
     labels=("of",),
     window_seconds=QUANTILE_SECONDS,
     source="vLLM to 0.8.3 ends its token buckets at 2.5 s, its first-token buckets at 10 s",
@@ -94,11 +105,16 @@ def _gap(sample: RankSample) -> Histogram | None:
     return sample.inter_token_latency
 
 
+def _queue(sample: RankSample) -> Histogram | None:
+    return sample.queue_time
+
+
 QUANTILES: tuple[tuple[Signal, Read, float], ...] = (
     (TPOT_P50, _gap, 0.5),
     (TPOT_P99, _gap, 0.99),
     (TTFT_P50, _first_token, 0.5),
     (TTFT_P99, _first_token, 0.99),
+    (QUEUE_P99, _queue, 0.99),
 )
 
 
@@ -106,7 +122,7 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     interval = _token_interval(window)
     if interval is not None:
         yield Point(TOKEN_INTERVAL, (), interval)
-    reads: tuple[Read, ...] = (_gap, _first_token)
+    reads: tuple[Read, ...] = (_gap, _first_token, _queue)
     recent = {read: window.observed(read, QUANTILE_SECONDS) for read in reads}
     for signal, read, q in QUANTILES:
         delta = recent[read]
@@ -154,71 +170,94 @@ def _open_sequences(sample: RankSample) -> float | None:
     present = sample.running + (sample.swapped or 0.0)
     if sample.time_to_first_token is None or sample.http_ok_total is None:
         return present
+    if not counts_each(sample.http_ok_total, sample.finished, sample.running):
+        return present
     begun = sample.time_to_first_token.count - sample.http_ok_total
     return min(max(present, begun), present + (sample.waiting or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class SloState:
-    """Good and bad events so far, by objective, and the sample's histograms before."""
+    """Good and bad events so far by objective, each rank as last seen, and what TPOT is judged by.
+
+    ``per_request`` is None until a finished request has shown whether the engine tells its mean.
+    """
 
     counts: tuple[tuple[str, float, float], ...] = ()
+    ranks: Mapping[tuple[str, str], RankSample] = field(default_factory=dict)
     aborts: AbortState = AbortState()
+    per_request: bool | None = None
 
 
 def _slo(window: Window[EngineSample], facts: EngineFacts, state: SloState) -> tuple[SloState, list[Point]]:
+    now = window.newest
     aborts = fed_aborts(window, state.aborts)
     left = aborts.total - state.aborts.total
-    objectives: tuple[tuple[str, Read, float], ...] = (
-        ("ttft", _first_token, facts.time_to_first_token_slo_seconds),
-        ("tpot", _per_token(window.newest), facts.time_per_output_token_slo_seconds),
-    )
-    before = {name: (good, bad) for name, good, bad in state.counts}
-    counts = []
+    per_request = state.per_request if state.per_request is not None else _tells_requests(now)
+    objectives: list[tuple[str, Read, float]] = [
+        ("ttft", _first_token, facts.time_to_first_token_slo_seconds)
+    ]
+    if per_request is not None:
+        read: Read = _per_request if per_request else _gap
+        objectives.append(("tpot", read, facts.time_per_output_token_slo_seconds))
+    counts = {name: (good, bad) for name, good, bad in state.counts}
     for name, read, objective in objectives:
-        cut = _cut(window, read, objective)
-        if cut is None and name not in before:
-            continue
-        good, bad = before.get(name, (0.0, 0.0))
-        rise_good, rise_bad = cut or (0.0, 0.0)
-        counts.append((name, good + rise_good, bad + rise_bad + left))
+        rises = [_cut(rank, state.ranks.get(key), read, objective) for key, rank in _by_key(now)]
+        known = [rise for rise in rises if rise is not None]
+        if known or name in counts:
+            good, bad = counts.get(name, (0.0, 0.0))
+            counts[name] = (
+                good + sum(rise[0] for rise in known),
+                bad + sum(rise[1] for rise in known) + left,
+            )
     points = [
         Point(SLO_EVENTS, (name, label), value)
-        for name, good, bad in counts
+        for name, (good, bad) in counts.items()
         for label, value in (("true", good), ("false", bad))
     ]
-    return SloState(tuple(counts), aborts), points
+    last = {**state.ranks, **dict(_by_key(now))}
+    told = tuple((name, good, bad) for name, (good, bad) in counts.items())
+    return SloState(told, last, aborts, per_request), points
 
 
-def _per_token(sample: EngineSample) -> Read:
+def _by_key(sample: EngineSample) -> list[tuple[tuple[str, str], RankSample]]:
+    return [((rank.rank, rank.model_name), rank) for rank in sample.ranks]
+
+
+def _per_request(sample: RankSample) -> Histogram | None:
+    return sample.request_time_per_output_token
+
+
+def _tells_requests(sample: EngineSample) -> bool | None:
+    """Whether the engine has a mean a request: series may show up only with the first that finished."""
     if any(rank.request_time_per_output_token is not None for rank in sample.ranks):
-        return lambda rank: rank.request_time_per_output_token
-    return _gap
+        return True
+    finished = any(rank.end_to_end_latency and rank.end_to_end_latency.count > 0 for rank in sample.ranks)
+    return False if finished else None
 
 
-def _cut(window: Window[EngineSample], read: Read, objective: float) -> tuple[float, float] | None:
-    """Events since the sample before, over all ranks: (within the objective, beyond it).
+def _cut(
+    now: RankSample, before: RankSample | None, read: Read, objective: float
+) -> tuple[float, float] | None:
+    """A rank's events since it was last seen: (within the objective, beyond it).
 
-    None where no rank has the histogram or its first bucket is already wider than the objective.
+    None where it has no such histogram, or its first bucket is already wider than the objective.
     """
-    now = window.newest
-    earlier = window.samples[-2] if len(window.samples) > 1 and not window.restarted() else None
-    then = {(rank.rank, rank.model_name): read(rank) for rank in earlier.ranks} if earlier else {}
-    good = bad = 0.0
-    known = False
-    for rank in now.ranks:
-        histogram = read(rank)
-        if histogram is None or histogram.at_most(objective) is None:
-            continue
-        known = True
-        previous = then.get((rank.rank, rank.model_name))
-        rise = histogram.minus(previous) if previous is not None else None
-        within = rise.at_most(objective) if rise is not None else None
-        if rise is not None and within is not None:
-            good += within[1]
-            bad += rise.count - within[1]
-    return (good, bad) if known else None
+    histogram = read(now)
+    if histogram is None or histogram.at_most(objective) is None:
+        return None
+    if before is None or now.restarted_since(before):
+        return (0.0, 0.0)
+    previous = read(before)
+    # a histogram that shows up with its first observation counts from nothing
+    rise = histogram.minus(previous) if previous is not None else histogram
+    within = rise.at_most(objective) if rise is not None else None
+    if rise is None or within is None:
+        return (0.0, 0.0)
+    return within[1], rise.count - within[1]
 
 
-LATENCY = stateless("latency", (TOKEN_INTERVAL, TPOT_P50, TPOT_P99, TTFT_P50, TTFT_P99, SATURATED), _derive)
+LATENCY = stateless(
+    "latency", (TOKEN_INTERVAL, TPOT_P50, TPOT_P99, TTFT_P50, TTFT_P99, QUEUE_P99, SATURATED), _derive
+)
 SLO = Phenomenon("slo", (SLO_EVENTS,), _slo, SloState())

@@ -25,11 +25,13 @@ LONG_PROMPT_TOKENS = 65_536
 class EngineFacts:
     """What settings know of an engine and no metric tells. ``None``: not told.
 
-    ``kv_bytes_per_token`` is the whole model's, over all its GPUs; ``gpus_per_replica`` is tensor
-    parallel x pipeline parallel; ``block_group_tokens`` the block size of each KV group.
+    ``kv_bytes_per_token`` is the whole model's, what GPUs keep copies of counted once;
+    ``kv_bytes_per_token_gpu`` what one GPU keeps; ``gpus_per_replica`` is tensor parallel x pipeline
+    parallel; ``block_group_tokens`` the block size of each KV group.
     """
 
     kv_bytes_per_token: float | None = None
+    kv_bytes_per_token_gpu: float | None = None
     gpus_per_replica: int | None = None
     block_group_tokens: tuple[float, ...] = ()
     time_to_first_token_slo_seconds: float = TIME_TO_FIRST_TOKEN_SLO_SECONDS

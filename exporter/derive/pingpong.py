@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 from exporter.derive.phenomenon import EngineFacts, stateless
@@ -18,8 +19,8 @@ PINGPONG = Signal(
     Kind.GAUGE,
     Scope.RANK,
     "Share of preemptions that hit a sequence which had been preempted before. method=histogram: over requests that "
-    "finished in the trailing 5 min (vLLM from 0.30). method=bound: at least this share of the trailing 30 s; there 0 "
-    "means not proven, never healthy.",
+    "finished in the trailing 5 min, or since the sidecar began (vLLM from 0.30). method=bound: at least this share of "
+    "the trailing 30 s; there 0 means not proven, never healthy.",
     Confidence.LOWER_BOUND,
     "histogram: sum of count x (n - 1) over the sum of n; bound: 1 - D / preemptions, D = all sequences that can have "
     "been preempted: in the engine at the start, or a first token since, or running now",
@@ -49,16 +50,14 @@ def repeat_share(preemptions: Histogram) -> float | None:
     for (floor, below), (_, count) in itertools.pairwise(
         zip(preemptions.bounds, preemptions.counts, strict=True)
     ):
-        # n preemptions are one first and n - 1 repeats; the bucket's smallest n is floor + 1
-        repeats += (count - below) * floor
+        # n preemptions are one first and n - 1 repeats; the bucket's smallest n is the floor's next
+        repeats += (count - below) * math.floor(floor)
     return min(1.0, repeats / preemptions.total)
 
 
 def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
-    finished = window.observed(lambda sample: sample.request_preemptions, HISTOGRAM_SECONDS)
-    told = window.newest.request_preemptions
-    observed = finished.observed if finished is not None else told
-    if observed is not None and (share := repeat_share(observed)) is not None:
+    finished = window.observed_up_to(lambda sample: sample.request_preemptions, HISTOGRAM_SECONDS)
+    if finished is not None and (share := repeat_share(finished.observed)) is not None:
         yield Point(PINGPONG, ("histogram",), share)
     bound = _bound(window)
     if bound is not None:

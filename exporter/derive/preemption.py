@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exporter.derive.blocks import PEAK_SECONDS, block_slots, used_blocks
+from exporter.derive.blocks import CONTENDED_USAGE, tokens_per_sequence
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
-from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.signal import PEAK_SECONDS, Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
 
 RATE_SECONDS = 30.0
@@ -18,7 +18,6 @@ ENOUGH_PREEMPTIONS = 5
 ENTER_TOKENS_PER_PREEMPTION = 50.0
 LEAVE_TOKENS_PER_PREEMPTION = 200.0
 LEAVE_AFTER_SECONDS = 60.0
-ENTER_USAGE = 0.9
 FALLING_RATIO = 0.8
 LONG_RATE_SECONDS = 120.0
 
@@ -72,8 +71,8 @@ THRASHING = Signal(
     Scope.RANK,
     "1 while preemption eats the engine's work, else 0. Bounds are provisional.",
     Confidence.ESTIMATE,
-    "enters below 50 tokens a preemption with a usage peak over 0.9 and token rate falling; leaves after 60 s above "
-    "200 or without preemptions",
+    "enters below 50 tokens a preemption with a usage peak over 0.9 and token rate falling, or as few for 2 min; "
+    "leaves after 60 s above 200 or of work without preemptions",
     ("generation_tokens_total", "preemptions_total", "kv_usage_ratio"),
     window_seconds=LONG_RATE_SECONDS,
 )
@@ -96,10 +95,10 @@ def _generated(sample: RankSample) -> float | None:
     return sample.generation_tokens_total
 
 
-def tokens_per_preemption(window: Window[RankSample]) -> float | None:
-    """Generated tokens for each preemption of the trailing 30 s; None below 5 preemptions."""
-    preempted = window.delta(_preemptions, RATE_SECONDS)
-    generated = window.delta(_generated, RATE_SECONDS)
+def tokens_per_preemption(window: Window[RankSample], seconds: float = RATE_SECONDS) -> float | None:
+    """Generated tokens for each preemption of the trailing ``seconds``; None below 5 preemptions."""
+    preempted = window.delta(_preemptions, seconds)
+    generated = window.delta(_generated, seconds)
     if preempted is None or generated is None or preempted.increase < ENOUGH_PREEMPTIONS:
         return None
     return generated.increase / preempted.increase
@@ -129,13 +128,11 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
 
 
 def _mean_sequence_tokens(window: Window[RankSample]) -> float | None:
-    """Mean tokens a running sequence held in the window (block slots, so up to a block too many)."""
+    """Mean tokens a running sequence held in the window."""
     held = [
-        used * slots / sample.running
+        tokens
         for sample in window.trailing(RATE_SECONDS)
-        if sample.running
-        and (slots := block_slots(sample)) is not None
-        and (used := used_blocks(sample)) is not None
+        if (tokens := tokens_per_sequence(sample)) is not None
     ]
     return sum(held) / len(held) if held else None
 
@@ -171,7 +168,7 @@ def _thrash(
     each = tokens_per_preemption(window)
     thrashing, calm_since, episodes = state.thrashing, state.calm_since, state.episodes
     if thrashing:
-        if each is not None and each <= LEAVE_TOKENS_PER_PREEMPTION:
+        if (each is not None and each <= LEAVE_TOKENS_PER_PREEMPTION) or _stuck(window):
             calm_since = None
         elif calm_since is None:
             calm_since = now.at
@@ -187,13 +184,23 @@ def _thrash(
 
 
 def _pressed(window: Window[RankSample]) -> bool:
-    """A full pool, and fewer tokens a second than shortly before."""
+    """A full pool, and fewer tokens a second than shortly before, or as few for two minutes already."""
     peak = window.peak(lambda sample: sample.kv_usage_ratio, PEAK_SECONDS)
+    if peak is None or peak <= CONTENDED_USAGE:
+        return False
+    for_long = tokens_per_preemption(window, LONG_RATE_SECONDS)
+    if for_long is not None and for_long < ENTER_TOKENS_PER_PREEMPTION:
+        return True
     short = window.delta(_generated, RATE_SECONDS)
     long = window.delta(_generated, LONG_RATE_SECONDS) or window.delta(_generated, 2 * RATE_SECONDS)
-    if peak is None or short is None or long is None:
-        return False
-    return peak > ENTER_USAGE and short.per_second < FALLING_RATIO * long.per_second
+    return short is not None and long is not None and short.per_second < FALLING_RATIO * long.per_second
+
+
+def _stuck(window: Window[RankSample]) -> bool:
+    """Somebody is there and no token comes: too few preemptions to judge by, but no calm."""
+    generated = window.delta(_generated, RATE_SECONDS)
+    now = window.newest
+    return bool(now.running or now.waiting) and generated is not None and generated.increase == 0
 
 
 COST = stateless("preemption_cost", (PREEMPTION_RATE, TOKENS_PER_PREEMPTION, WASTED_WORK), _derive)

@@ -33,7 +33,8 @@ HEAD_OF_LINE = Signal(
     "Share of the trailing 60 s in which somebody stood behind somebody else: sequences waiting at low KV usage, or no "
     "token for running sequences while prompts were taken in.",
     Confidence.ESTIMATE,
-    "time with waiting (for capacity, where told) > 0 at usage below 0.7, or with prompt tokens and no generated ones",
+    "time with waiting (for capacity, where told) > 0 at usage below 0.7 and no request begun, or with prompt tokens "
+    "and no generated ones",
     (
         "waiting",
         "waiting_by_reason",
@@ -41,6 +42,7 @@ HEAD_OF_LINE = Signal(
         "kv_usage_ratio",
         "generation_tokens_total",
         "prompt_tokens_total",
+        "time_to_first_token",
     ),
     window_seconds=BLOCKED_SECONDS,
     source="vLLM issues 31731, 35852, 11517",
@@ -64,7 +66,7 @@ PREFIX_HITS = Signal(
     "Share of looked-up prompt tokens found in the GPU's prefix cache in the trailing 60 s. vLLM to 0.26 looks a "
     "request that can't be admitted up again at every step, which pulls this towards that request.",
     Confidence.MEASURED,
-    "hits / queries",
+    "hits / queries; vLLM V0 tells only an average over its whole life, which is not used",
     ("prefix_hits_total", "prefix_queries_total"),
     window_seconds=BLOCKED_SECONDS,
     source="vLLM issue 43736",
@@ -104,15 +106,20 @@ def _blocked_ratio(window: Window[RankSample]) -> float | None:
         seconds = after.at - before.at
         covered += seconds
         queues = _queues_at_low_usage(before) and _queues_at_low_usage(after)
-        if queues or _behind_a_prefill(before, after):
+        if (queues and not _admits(before, after)) or _behind_a_prefill(before, after):
             blocked += seconds
     return blocked / covered if covered > 0 else None
 
 
 def _queues_at_low_usage(sample: RankSample) -> bool:
     usage = sample.kv_usage_ratio
-    waiting = dict(sample.waiting_by_reason).get("capacity", sample.waiting)
-    return bool(waiting) and usage is not None and usage < LOW_USAGE
+    return bool(sample.waiting_for_capacity) and usage is not None and usage < LOW_USAGE
+
+
+def _admits(before: RankSample, after: RankSample) -> bool:
+    """Whether a request began: then the queue moves, as one before a full batch does."""
+    then, now = before.time_to_first_token, after.time_to_first_token
+    return then is not None and now is not None and now.count > then.count
 
 
 def _behind_a_prefill(before: RankSample, after: RankSample) -> bool:

@@ -66,15 +66,17 @@ def _derive(
 
 def _imbalance(window: Window[EngineSample]) -> float | None:
     samples = window.trailing(BALANCE_SECONDS)
-    if not samples or len(window.newest.ranks) < 2:  # noqa: PLR2004 -- one rank is always even
+    if not samples:
         return None
-    loads: dict[tuple[str, str], float] = {}
+    # a rank that serves several models is still one
+    loads: dict[str, float] = {}
     for sample in samples:
         for rank in sample.ranks:
             if rank.running is None or rank.waiting is None:
                 return None
-            key = (rank.rank, rank.model_name)
-            loads[key] = loads.get(key, 0.0) + rank.running + rank.waiting
+            loads[rank.rank] = loads.get(rank.rank, 0.0) + rank.running + rank.waiting
+    if len(loads) < 2:  # noqa: PLR2004 -- one rank is always even
+        return None
     mean = sum(loads.values()) / len(loads)
     return max(loads.values()) / mean if mean > 0 else None
 

@@ -15,6 +15,9 @@ COUNT_FROM_SECONDS = 2.0
 TYPICAL_SECONDS = 30.0
 FROZEN_AFTER_SECONDS = 30.0
 FROZEN_PREFILL_FACTOR = 3.0
+FROZEN_AT_LATEST_SECONDS = 120.0
+REMEMBER_PREFILL_SECONDS = 600.0
+"""A prefill seen longer ago than this makes nobody patient any more."""
 DEADLOCKED_AFTER_SECONDS = 60.0
 
 TOKEN_AGE = Signal(
@@ -39,7 +42,8 @@ FROZEN = Signal(
     "engine_frozen",
     Kind.GAUGE,
     Scope.RANK,
-    "1 when nothing at all has moved for 30 s, and for 3 times the longest prefill seen, while sequences run; else 0.",
+    "1 when nothing at all has moved for 30 s, and for 3 times the longest prefill of the last 10 min (up to 2 min), "
+    "while sequences run; else 0.",
     Confidence.MEASURED,
     "all counters and gauges of the rank unchanged",
     (
@@ -73,8 +77,8 @@ class StallState:
     ``still_since``: the sample from which no token came; ``lead_seconds``: how long it had lasted by
     then; ``counted_seconds``: how much of it is in ``stalled_seconds``, all seconds so far;
     ``typical_rate``: tokens a second before it; ``unchanged_since``: from when nothing moved;
-    ``longest_prefill_seconds``: longest standstill that ended by itself; ``idle_since``: from when
-    sequences wait and none runs.
+    ``longest_prefill_seconds``: longest standstill that a prefill ended, at ``longest_prefill_at``;
+    ``idle_since``: from when sequences wait and none runs.
     """
 
     stalled_seconds: float = 0.0
@@ -84,6 +88,7 @@ class StallState:
     typical_rate: float | None = None
     unchanged_since: float | None = None
     longest_prefill_seconds: float = 0.0
+    longest_prefill_at: float = 0.0
     idle_since: float | None = None
 
 
@@ -102,8 +107,7 @@ def _derive(
         points.append(Point(TOKEN_AGE, (), age))
         state = _unchanged(now, before, state)
         still = now.at - state.unchanged_since if state.unchanged_since is not None else 0.0
-        limit = max(FROZEN_AFTER_SECONDS, FROZEN_PREFILL_FACTOR * state.longest_prefill_seconds)
-        points.append(Point(FROZEN, (), float(still >= limit)))
+        points.append(Point(FROZEN, (), float(still >= _frozen_after(state))))
     if now.running is not None and now.waiting is not None:
         idle = now.running == 0 and now.waiting > 0
         since = (
@@ -134,18 +138,27 @@ def _decode(window: Window[RankSample], before: RankSample | None, state: StallS
         return state
     still = before.at - state.still_since
     state = _counted(state, still, _stood_still((before, now), state.typical_rate) if moved > 0 else 0.0)
-    longest = state.longest_prefill_seconds
-    if still < max(FROZEN_AFTER_SECONDS, FROZEN_PREFILL_FACTOR * longest):
-        # a standstill long enough to be called frozen teaches nothing about prefills
-        longest = max(longest, still)
-    return replace(state, still_since=None, counted_seconds=0.0, longest_prefill_seconds=longest)
+    state = replace(state, still_since=None, counted_seconds=0.0)
+    if now.at - state.longest_prefill_at > REMEMBER_PREFILL_SECONDS:
+        state = replace(state, longest_prefill_seconds=0.0)
+    # only prompts that were taken in make a standstill a prefill, and none that was called frozen is one
+    took = now.prompt_tokens_total is not None and before.prompt_tokens_total is not None
+    prefilled = took and (now.prompt_tokens_total or 0.0) > (before.prompt_tokens_total or 0.0)
+    if prefilled and state.longest_prefill_seconds < still < _frozen_after(state):
+        state = replace(state, longest_prefill_seconds=still, longest_prefill_at=now.at)
+    return state
+
+
+def _frozen_after(state: StallState) -> float:
+    patience = FROZEN_PREFILL_FACTOR * state.longest_prefill_seconds
+    return max(FROZEN_AFTER_SECONDS, min(patience, FROZEN_AT_LATEST_SECONDS))
 
 
 def _counted(state: StallState, still: float, tail: float) -> StallState:
     seconds = state.lead_seconds + still + tail
     if seconds < COUNT_FROM_SECONDS:
         return state
-    stalled = state.stalled_seconds + seconds - state.counted_seconds
+    stalled = state.stalled_seconds + max(0.0, seconds - state.counted_seconds)
     return replace(state, counted_seconds=seconds, stalled_seconds=stalled)
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from exporter.derive.blocks import block_slots, gpu_bytes_per_token, model_bytes_per_token, used_blocks
+from exporter.derive.blocks import (
+    block_slots,
+    gpu_bytes_per_token,
+    replica_bytes_per_token,
+    tokens_per_sequence,
+)
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
-from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.signal import PEAK_SECONDS, Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
 
 RATE_SECONDS = 10.0
-PEAK_SECONDS = 60.0
 RECIPROCITY_SECONDS = 60.0
 
 SWAP_BYTES = Signal(
@@ -34,7 +38,8 @@ SWAP_BLOCKS = Signal(
     Scope.RANK,
     "KV blocks moved into and out of the GPU by swap or offload.",
     Confidence.MEASURED,
-    "rises of the engine's block counters, else of its byte counters over the bytes of a block",
+    "rises of the engine's block counters, else of its byte counters over the bytes of a block on all GPUs of the "
+    "replica, which settings have to tell (tensor_parallel, or kv_bytes_per_token)",
     (
         "swap_in_blocks_total",
         "swap_out_blocks_total",
@@ -152,14 +157,14 @@ BYTE_COUNTERS: tuple[tuple[str, Counter], ...] = (("in", _bytes_in), ("out", _by
 
 
 def _block_counters(facts: EngineFacts) -> tuple[tuple[str, Counter], ...]:
-    """Blocks moved: counted by the engine, else bytes over the bytes of a block on one GPU."""
+    """Blocks moved: counted by the engine, else bytes, which it adds up over its GPUs, over a block's."""
 
     def blocks(counted: Counter, moved_bytes: Counter) -> Counter:
         def read(sample: RankSample) -> float | None:
             told = counted(sample)
             if told is not None:
                 return told
-            moved, size = moved_bytes(sample), gpu_bytes_per_token(sample, facts)
+            moved, size = moved_bytes(sample), replica_bytes_per_token(sample, facts)
             slots = block_slots(sample)
             return moved / (size * slots) if moved is not None and size and slots else None
 
@@ -227,6 +232,7 @@ class SwapState:
     preemptions: Total = Total()
     estimate_bytes: float = 0.0
     swapping_seen: bool = False
+    size_known: bool = False
 
 
 def _totals(
@@ -237,14 +243,18 @@ def _totals(
     preemptions = state.preemptions.fed(now.preemptions_total, restarted=restarted)
     bytes_each = _sequence_bytes(now, facts)
     rise = preemptions.value - state.preemptions.value
+    swapping = state.swapping_seen or _swaps(now)
+    # what was preempted before the first swap was seen was recomputed
+    swapped_bytes = rise * bytes_each if swapping and bytes_each is not None else 0.0
     state = SwapState(
         state.bytes_in.fed(now.swap_in_bytes_total, restarted=restarted),
         state.bytes_out.fed(now.swap_out_bytes_total, restarted=restarted),
         state.blocks_in.fed(blocks_in(now), restarted=restarted),
         state.blocks_out.fed(blocks_out(now), restarted=restarted),
         preemptions,
-        state.estimate_bytes + (rise * bytes_each if bytes_each is not None else 0.0),
-        state.swapping_seen or _swaps(now),
+        state.estimate_bytes + swapped_bytes,
+        swapping,
+        state.size_known or bytes_each is not None,
     )
     points = [
         Point(signal, (direction,), total.value)
@@ -256,7 +266,7 @@ def _totals(
         )
         if total.known
     ]
-    if state.swapping_seen and bytes_each is not None:
+    if state.swapping_seen and state.size_known:
         points.append(Point(SWAP_ESTIMATE, (), state.estimate_bytes))
     return state, points
 
@@ -267,14 +277,12 @@ def _swaps(sample: RankSample) -> bool:
 
 
 def _sequence_bytes(sample: RankSample, facts: EngineFacts) -> float | None:
-    """KV bytes of the mean running sequence, over all GPUs where they are known."""
-    used, size = used_blocks(sample), model_bytes_per_token(sample, facts)
+    """KV bytes of the mean running sequence, over all GPUs where they are known, else on one."""
+    size = replica_bytes_per_token(sample, facts)
     if size is None:
         size = gpu_bytes_per_token(sample, facts)
-    slots = block_slots(sample)
-    if used is None or size is None or slots is None or sample.swapped is None:
-        return None
-    return used / sample.running * slots * size if sample.running else 0.0
+    tokens = tokens_per_sequence(sample)
+    return tokens * size if tokens is not None and size is not None else None
 
 
 TIER = stateless("swap_tier", (SWAP_TIER_BYTES, SWAP_TIER_ENABLED, SWAP_TIER_USED, SWAPPED), _tier)

@@ -1,4 +1,4 @@
-"""What the engine is asked and what it does: sequences, requests, tokens, the queue."""
+"""What the engine is asked and what it does: sequences, requests, tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
 
 RATE_SECONDS = 10.0
-QUEUE_SECONDS = 60.0
 
 SEQUENCES = Signal(
     "sequences",
@@ -82,17 +81,6 @@ GENERATION_RATE = Signal(
     ("generation_tokens_total",),
     window_seconds=RATE_SECONDS,
 )
-QUEUE_P99 = Signal(
-    "queue_p99_seconds",
-    Kind.GAUGE,
-    Scope.RANK,
-    "99th percentile of the time requests waited for their first step, over those that finished in the "
-    "trailing 60 s; a preempted request's second wait is not in it.",
-    Confidence.MEASURED,
-    "interpolated in the engine's own buckets",
-    ("queue_time",),
-    window_seconds=QUEUE_SECONDS,
-)
 REJECTIONS = Signal(
     "admission_rejections_total",
     Kind.COUNTER,
@@ -118,9 +106,6 @@ def _gauges(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     generated = window.delta(lambda sample: sample.generation_tokens_total, RATE_SECONDS)
     if generated is not None:
         yield Point(GENERATION_RATE, (), generated.per_second)
-    queued = window.observed(lambda sample: sample.queue_time, QUEUE_SECONDS)
-    if queued is not None and (quantile := queued.observed.quantile(0.99)) is not None:
-        yield Point(QUEUE_P99, (), quantile[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +123,7 @@ class Totals:
         """
         totals = dict(self.by_label)
         for label, count in counts:
-            total = totals.get(label)
-            if total is None:
-                total = Total(0.0, 0.0) if self.started and not restarted else Total()
+            total = totals.get(label) or Total(missed=self.started)
             totals[label] = total.fed(count, restarted=restarted)
         return Totals(totals, started=True)
 
@@ -178,8 +161,6 @@ def _rejections(
     return state, [Point(REJECTIONS, (label,), total.value) for label, total in state.by_label.items()]
 
 
-GAUGES = stateless(
-    "traffic", (SEQUENCES, WAITING_BY_REASON, PROMPT_RATE, GENERATION_RATE, QUEUE_P99), _gauges
-)
+GAUGES = stateless("traffic", (SEQUENCES, WAITING_BY_REASON, PROMPT_RATE, GENERATION_RATE), _gauges)
 TOTALS = Phenomenon("traffic_totals", (REQUESTS, PROMPT_TOKENS, GENERATION_TOKENS), _totals, TrafficState())
 ADMISSION = Phenomenon("admission", (REJECTIONS,), _rejections, Totals())

@@ -124,7 +124,7 @@ class VllmDialect:
         ranks = []
         for owner in owners:
             config = _config_of(owner, owners, configs, notes)
-            engines = len({other.place for other in owners if other.place.replica == owner.place.replica})
+            engines = _engines_beside(owner.place, owners, configs)
             facts = rank_facts(tables[owner], config, engines=engines, labelled=labelled, notes=notes)
             # behind Ray the process that started is the node's agent, not the replica
             started = None if owner.place.replica else started_at
@@ -188,6 +188,12 @@ def _slot(name: Name, labels: Mapping[str, str]) -> Slot | None:
     rank = Rank(place._replace(engine=place.engine or DEFAULT_RANK), labels.get("model_name", ""))
     highest = name.kind is Kind.RATIO or (name.kind is Kind.COUNT and "pid" in labels)
     return Slot(rank, name, detail, highest, labelled)
+
+
+def _engines_beside(place: Place, owners: Sequence[Rank], configs: Collection[Place]) -> int:
+    """Engine cores in the process of ``place``; some show gauges only with their first step."""
+    places = {owner.place for owner in owners} | {each for each in configs if each.engine}
+    return len({each for each in places if each.replica == place.replica})
 
 
 def _order(owner: Rank) -> tuple[str, str, int, str]:

@@ -52,7 +52,9 @@ def rank_facts(
     if config is not None:
         null_block = is_v1 and (NULL_BLOCK_STEM in stems or NULL_BLOCK_LABEL in config.names)
         shape = geometry(config, engines=engines, null_block=null_block)
-        facts.update(_shape_facts(shape), kv_pool_bytes=config.numbers.get(NULL_BLOCK_LABEL) or None)
+        facts.update(_shape_facts(shape))
+        if not config.numbers.get("num_gpu_blocks_override"):  # else the bytes don't pay for the blocks
+            facts["kv_pool_bytes"] = config.numbers.get(NULL_BLOCK_LABEL) or None
         if shape.doubtful:
             notes.add(BLOCK_SIZE_UNKNOWN)
         if is_v1:

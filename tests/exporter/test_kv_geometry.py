@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from exporter.kv_geometry import GeometryError, kv_bytes_per_token
+from exporter.kv_geometry import GeometryError, kv_geometry
+
+
+def kv_bytes_per_token(config: dict[str, Any], cache_dtype: str = "auto") -> float:
+    return kv_geometry(config, cache_dtype).bytes_per_token
+
 
 LLAMA_70B: dict[str, Any] = {
     "num_hidden_layers": 80,
@@ -40,6 +45,21 @@ def test_without_grouping_every_head_has_its_own() -> None:
 
 def test_latent_attention_shares_one_vector_over_all_heads() -> None:
     assert kv_bytes_per_token(DEEPSEEK_V3) == 61 * (512 + 64) * 2
+
+
+def test_each_gpu_holds_a_latent_vector_whole() -> None:
+    assert kv_geometry(DEEPSEEK_V3).bytes_per_token_gpu(8, 1) == 70_272
+    assert kv_geometry(DEEPSEEK_V3).bytes_per_token_gpu(8, 2) == 35_136
+
+
+def test_vllm_s_packed_format_for_latent_attention() -> None:
+    assert kv_bytes_per_token(DEEPSEEK_V3, "fp8_ds_mla") == 61 * 656
+
+
+def test_more_gpus_than_heads_repeat_heads() -> None:
+    geometry = kv_geometry(LLAMA_70B)
+    shares = [geometry.bytes_per_token_gpu(gpus, 1) for gpus in (1, 4, 8, 16)]
+    assert shares == [327_680, 81_920, 40_960, 40_960]
 
 
 def test_a_vision_model_s_text_part_counts() -> None:

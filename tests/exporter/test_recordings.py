@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.catalogue import SIGNALS
 from exporter.derive.pingpong import BOUND_SECONDS
-from exporter.signal import Kind
+from exporter.signal import PEAK_SECONDS, Kind
 from tests.exporter.golden import CYCLES, FOLDER, KV_BYTES_PER_TOKEN, said
 from tests.support.captures import recording
 from tests.support.replay import Cycle, replayed
@@ -88,6 +88,40 @@ def test_totals_are_the_engine_s_own_rises(name: str) -> None:
         # what came before a series was first seen is not ours to tell
         assert told <= rose
         assert told >= 0.97 * rose
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_slo_events_are_the_engine_s_own_observations(name: str) -> None:
+    last_index = recording(name).lines("index.jsonl")[-1]["i"]
+    ours = final(name)
+    left = ours["client_aborts_total"]
+    per_request = "vllm:request_time_per_output_token_seconds_count"
+    gaps = "vllm:time_per_output_token_seconds_count"
+    counted = {
+        "ttft": "vllm:time_to_first_token_seconds_count",
+        "tpot": gaps if "0.8.5" in name else per_request,
+    }
+    for slo, sample in counted.items():
+        told = sum(ours[f"slo_events_total{{slo={slo},good={good}}}"] for good in ("true", "false"))
+        rose = raw(name, last_index, sample)
+        if sample.encode() in recording(name).files["000.prom"]:
+            rose -= raw(name, 0, sample)
+        if sample == gaps:
+            # which it is judged by is known with the first finished request
+            assert 0.9 * rose <= told - left <= rose
+        else:
+            assert told - left == rose
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_peaks_hold_for_their_minute(name: str) -> None:
+    seen: list[tuple[float, float]] = []
+    for cycle in cycles(name):
+        usage = cycle.sample.ranks[0].kv_usage_ratio if cycle.sample.ranks else None
+        if usage is not None:
+            seen.append((cycle.at, usage))
+            known = [value for at, value in seen if at >= cycle.at - PEAK_SECONDS]
+            assert cycle.named()["kv_usage_ratio_peak{rank=0}"] == max(known)
 
 
 def test_usage_is_a_whole_number_of_blocks_in_every_scrape() -> None:

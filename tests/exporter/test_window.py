@@ -78,6 +78,22 @@ def test_a_restart_is_told_by_the_start_time_even_where_counters_rose() -> None:
     assert [window(samples[:count]).restarted() for count in (1, 2, 3, 4)] == [False, False, True, False]
 
 
+def test_a_replica_with_an_earlier_start_is_another_process() -> None:
+    # one URL in front of two replicas: neither a jump up nor one down is a rise
+    samples = [
+        rank(float(at), generation_tokens_total=tokens, started_at=started)
+        for at, (tokens, started) in enumerate([(1e6, 900.0), (10.0, 100.0)] * 10)
+    ]
+    filled = window(samples)
+    assert filled.delta(generated, 10) is None
+    assert filled.peak_rate(generated, 60) is None
+
+
+def test_a_restart_is_seen_though_the_counter_was_absent_meanwhile() -> None:
+    filled = counted((0, 1000), (1, 1100), (2, None), (3, 5), (4, 7))
+    assert filled.restarts == (3,)
+
+
 def test_another_counter_that_falls_alone_drops_only_its_own_rise() -> None:
     filled = window(
         rank(at, generation_tokens_total=10.0 * at, preemptions_total=count)
@@ -106,16 +122,22 @@ def test_a_stalled_scrape_within_the_staleness_limit_still_counts() -> None:
 
 def test_bunched_scrapes_are_merged_into_one_interval() -> None:
     filled = counted((0, 0), (1, 10), (6.0, 60), (6.1, 61), (6.2, 62), (7.2, 72))
-    assert [sample.at for sample in filled.samples] == [0, 1, 6.0, 7.2]
+    assert [(a.at, b.at) for a, b in filled.intervals(7)] == [(0, 1), (1, 6.0), (6.0, 7.2)]
+    assert len(filled.samples) == 6
+
+
+def test_what_was_seen_in_a_bunch_is_not_forgotten() -> None:
+    ats = ((0, 0.5), (1, 0.5), (1.3, 1.0), (2.3, 0.5))
+    filled = window(rank(at, kv_usage_ratio=value) for at, value in ats)
+    assert filled.peak(usage, 60) == 1.0
 
 
 def test_the_newest_sample_is_there_even_when_its_interval_is_short() -> None:
     assert counted((0, 0), (1, 10), (1.2, 12)).newest.at == 1.2
 
 
-def test_the_sample_after_a_restart_is_never_merged_away() -> None:
+def test_a_restart_within_a_bunch_splits_it() -> None:
     filled = counted((0, 50), (1, 60), (1.2, 2), (1.4, 3), (2.4, 9))
-    assert 1.2 in [sample.at for sample in filled.samples]
     assert filled.delta(generated, 2) == (17, pytest.approx(2.2))
 
 
@@ -253,9 +275,9 @@ def test_no_delta_is_negative_or_more_than_what_really_happened(
         peak = filled.peak_rate(generated, seconds)
         assert peak is None or peak >= 0
     assert all(b.at > a.at for a, b in itertools.pairwise(filled.samples))
-    for a, b, after in zip(filled.samples, filled.samples[1:], filled.samples[2:], strict=False):
-        around_a_restart = {b.at, after.at} & set(filled.restarts)
-        assert b.at - a.at >= MERGE_BELOW_SECONDS or around_a_restart
+    for a, b in filled.intervals(seconds):
+        assert MERGE_BELOW_SECONDS <= b.at - a.at <= LONGEST_GAP_SECONDS
+        assert not filled.restarted_between(a, b)
 
 
 @given(st.lists(st.floats(0.1, 100, allow_nan=False), min_size=5, max_size=31), st.floats(-50, 50))
@@ -281,15 +303,31 @@ def test_histograms_subtract_to_what_was_added(first: list[int], more: list[int]
     assert then.minus(now) is None or not any(extra)
 
 
-def test_a_total_starts_at_zero_and_never_falls() -> None:
-    total = Total()
-    assert not total.known
-    seen = []
-    for count in (None, 100.0, 130.0, None, 5.0, 8.0):
+def totals(*counts: float | None) -> list[float]:
+    total, seen = Total(), []
+    for count in counts:
         total = total.fed(count)
         seen.append(total.value)
-    assert seen == [0, 0, 30, 30, 30, 33]
-    assert total.known
+    return seen
+
+
+def test_a_total_starts_at_zero_and_never_falls() -> None:
+    assert totals(100.0, 130.0, None, 5.0, 8.0) == [0, 30, 30, 30, 33]
+    assert not Total().known
+
+
+def test_a_counter_that_shows_up_under_our_eyes_counts_from_zero() -> None:
+    assert totals(None, None, 40.0, 41.0) == [0, 0, 40, 41]
+    assert not Total().fed(None).known
+
+
+def test_a_counter_that_was_away_for_a_while_goes_on() -> None:
+    assert totals(100.0, None, None, 130.0) == [0, 0, 0, 30]
+
+
+def test_a_counter_away_across_a_restart_counts_from_zero() -> None:
+    gone = Total().fed(100.0).fed(110.0).fed(None, restarted=True)
+    assert gone.fed(7.0).value == 17
 
 
 def test_a_total_told_of_a_restart_drops_a_rise_that_looks_real() -> None:

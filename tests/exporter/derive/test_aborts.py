@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,51 @@ def test_a_restart_keeps_the_total_and_counts_on() -> None:
 
     samples = [make(0, 0, 0, 100), make(1, 9, 2, 100), make(2, 0, 0, 200), make(3, 5, 1, 200)]
     assert [values[NAME] for values in run(ABORTS, samples)] == [0, 7, 7, 11]
+
+
+def test_a_batch_of_prompts_does_not_hide_who_leaves() -> None:
+    # one completion of 1,000 prompts, then 500 clients leave after their first token
+    def make(at: float, http_ok: float, first: float, ended: float) -> EngineSample:
+        counted = [histogram((1.0, count), (math.inf, count)) for count in (first, ended)]
+        sample = rank(
+            at,
+            running=0.0,
+            waiting=0.0,
+            finished_total=(("stop", ended),),
+            time_to_first_token=counted[0],
+            end_to_end_latency=counted[1],
+        )
+        return engine(at, sample, http_ok_total=http_ok)
+
+    assert last(ABORTS, [make(0, 0, 0, 0), make(1, 1, 1000, 1000), make(2, 501, 1500, 1000)]) == {NAME: 500}
+
+
+def test_a_route_that_is_not_counted_is_told_by_its_sequences() -> None:
+    samples = [by_tokens(float(at), 100.0 * at, 95.0 * at) for at in range(60)]
+    uncounted = [
+        replace(
+            sample,
+            http_ok_total=0.0,
+            ranks=tuple(replace(each, finished_total=(("stop", 95.0 * sample.at),)) for each in sample.ranks),
+        )
+        for sample in samples
+    ]
+    # that the route isn't counted shows after a second, whose aborts are lost
+    assert last(ABORTS, uncounted)[NAME] == 5 * 58
+
+
+def test_sequences_preempted_at_the_start_hide_nobody_who_leaves_later() -> None:
+    preempted = by_tokens(0, 50, 10, running=20, waiting=30)  # 20 more have begun and wait again
+    back = [by_tokens(float(at), 50, 10, running=40, waiting=10) for at in range(1, 40)]
+    gone = [by_tokens(float(at), 50, 10, running=20, waiting=10) for at in range(40, 90)]
+    assert last(ABORTS, [preempted, *back, *gone]) == {NAME: 20}
+
+
+def test_counters_of_the_front_end_that_show_up_with_the_first_request() -> None:
+    quiet = by_tokens(0, 0, 0)
+    both = by_tokens(1, 10, 7)
+    finished = replace(both.ranks[0], finished_total=(("stop", 7.0),))
+    assert last(ABORTS, [quiet, replace(both, ranks=(finished,), http_ok_total=10.0)]) == {NAME: 3}
 
 
 @pytest.mark.parametrize("sample", [engine(0, rank(0)), engine(0), engine(0, rank(0, running=3.0))])

@@ -34,7 +34,7 @@ def test_bytes_a_token_by_what_is_known() -> None:
     assert last(BLOCKS, [pool])["kv_bytes_per_token{gpu}"] == 512
     assert "kv_bytes_per_token{model}" not in last(BLOCKS, [pool])
     assert last(BLOCKS, [pool], EngineFacts(gpus_per_replica=2))["kv_bytes_per_token{model}"] == 1024
-    told = EngineFacts(kv_bytes_per_token=327_680, gpus_per_replica=8)
+    told = EngineFacts(kv_bytes_per_token=327_680, kv_bytes_per_token_gpu=40_960, gpus_per_replica=8)
     said = last(BLOCKS, [rank(0)], told)
     assert said == {"kv_bytes_per_token{model}": 327_680, "kv_bytes_per_token{gpu}": 40_960}
 
@@ -70,6 +70,10 @@ def test_a_request_in_between_starts_the_two_minutes_again() -> None:
 def test_an_idle_engine_s_null_block_is_no_leak(usage: float) -> None:
     # vLLM V1 before 0.10.2 never reads 0: production-stack issue 617, 9.75e-06 of 102,563 blocks
     assert last(LEAK, [rank(**idle(float(at), usage)) for at in range(0, 300, 10)]) == {"kv_leak": 0.0}
+
+
+def test_a_silence_of_the_source_is_no_leak() -> None:
+    assert last(LEAK, [rank(**idle(at, 0.25)) for at in (0.0, 1.0, 125.0)]) == {"kv_leak": 0.0}
 
 
 def test_a_leak_needs_to_know_that_nothing_runs() -> None:

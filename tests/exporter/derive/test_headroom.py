@@ -67,7 +67,7 @@ def test_demand_counts_what_is_taken_waits_and_is_still_to_come() -> None:
 
 def test_the_mix_of_the_last_five_minutes_replaces_the_engine_s_whole_life() -> None:
     old = histogram((10.0, 90), (1000.0, 90), (math.inf, 90), total=900.0)
-    new = histogram((10.0, 90), (1000.0, 100), (math.inf, 100), total=900.0 + 5_000.0)
+    new = histogram((10.0, 90), (1000.0, 110), (math.inf, 110), total=900.0 + 10_000.0)
     samples = [
         rank(
             float(at),
@@ -82,6 +82,11 @@ def test_the_mix_of_the_last_five_minutes_replaces_the_engine_s_whole_life() -> 
     said = run(HEADROOM_PHENOMENON, samples)
     assert said[0]["kv_headroom_tokens"] == pytest.approx(8_000 - 5)
     assert said[-1]["kv_headroom_tokens"] == pytest.approx(8_000 - 250)
+
+
+def test_sequences_that_wait_for_something_else_are_not_short_of_blocks() -> None:
+    deferred = {"waiting_by_reason": (("deferred", 3.0),)}
+    assert last(HEADROOM_PHENOMENON, [filling(0, 0.0, start=920.0, **deferred)]) == {}
 
 
 def test_without_traffic_there_is_no_headroom_to_tell() -> None:

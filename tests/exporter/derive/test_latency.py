@@ -34,11 +34,30 @@ def test_begun_sequences_that_wait_again_are_told_by_the_front_end() -> None:
             generation_tokens_total=200.0 * at,
             time_to_first_token=begun,
             http_ok_total=5.0,
+            finished_total=(("stop", 5.0),),
         )
         for at in range(31)
     ]
     # 25 got a first token, 5 are done: 20 clients wait for their next one
     assert last(LATENCY, samples)["token_interval_seconds"] == pytest.approx(0.1)
+
+
+def test_a_batch_of_prompts_is_one_completion_and_many_sequences() -> None:
+    # 1,000 sequences of 10 requests are done: the front end can't tell who has begun
+    many = histogram((1.0, 1_010.0), (math.inf, 1_010.0))
+    samples = [
+        rank(
+            float(at),
+            running=10.0,
+            waiting=100.0,
+            generation_tokens_total=500.0 * at,
+            time_to_first_token=many,
+            http_ok_total=10.0,
+            finished_total=(("stop", 1_000.0),),
+        )
+        for at in range(31)
+    ]
+    assert last(LATENCY, samples)["token_interval_seconds"] == pytest.approx(0.02)
 
 
 def test_no_token_no_interval() -> None:
@@ -92,6 +111,14 @@ def test_the_incident_s_quantile_lies_in_the_bucket_from_10_to_20_seconds() -> N
     said = last(LATENCY, [rank(float(at), inter_token_latency=at_rate(at)) for at in range(61)])
     assert 10 < said["tpot_p99_seconds"] <= 20
     assert said["quantile_saturated{tpot_p99}"] == 0
+
+
+def test_the_queue_s_99th_percentile() -> None:
+    def waited(at: float) -> dict[str, object]:
+        return {"queue_time": histogram((1.0, at), (5.0, 2 * at), (math.inf, 2 * at))}
+
+    said = last(LATENCY, [rank(float(at), **waited(float(at))) for at in range(61)])
+    assert said["queue_p99_seconds"] == 1 + 4 * (0.99 * 120 - 60) / 60
 
 
 FACTS = EngineFacts(time_to_first_token_slo_seconds=2.0, time_per_output_token_slo_seconds=0.2)
@@ -167,7 +194,39 @@ def test_a_client_that_left_misses_both_objectives() -> None:
 def test_a_release_without_a_mean_per_request_is_judged_by_its_gaps() -> None:
     def make(at: int) -> EngineSample:
         gaps = histogram((0.2, 90.0 * at), (math.inf, 100.0 * at))
-        return engine(float(at), rank(float(at), inter_token_latency=gaps))
+        ended = histogram((1.0, 1.0), (math.inf, 1.0))
+        return engine(float(at), rank(float(at), inter_token_latency=gaps, end_to_end_latency=ended))
 
     said = last(SLO, [make(0), make(1)], FACTS)
     assert said == {"slo_events_total{tpot,true}": 90, "slo_events_total{tpot,false}": 10}
+
+
+def test_gaps_and_requests_are_never_added_up() -> None:
+    # where several processes serve, a histogram shows up with its first observation
+    def make(at: int) -> EngineSample:
+        gaps = histogram((0.2, 900.0 * at), (math.inf, 900.0 * at))
+        done = max(0.0, at - 2.0)
+        each = histogram((0.2, done), (math.inf, done)) if done else None
+        sample = rank(float(at), inter_token_latency=gaps, request_time_per_output_token=each)
+        return engine(float(at), sample)
+
+    said = run(SLO, [make(at) for at in range(6)], FACTS)
+    assert [values.get("slo_events_total{tpot,true}") for values in said] == [None, None, None, 1, 2, 3]
+
+
+@pytest.mark.parametrize("pauses", [(1.0,), (0.3, 0.7), (0.1, 0.1, 2.0), (0.5,)])
+def test_events_are_counted_once_however_the_reads_fall(pauses: tuple[float, ...]) -> None:
+    at, samples = 0.0, []
+    for index in range(60):
+        at += pauses[index % len(pauses)]
+        samples.append(engine(at, rank(at, time_to_first_token=first_tokens(4.0 * index, 1.0 * index))))
+    said = last(SLO, samples, FACTS)
+    assert said == {"slo_events_total{ttft,true}": 4 * 59, "slo_events_total{ttft,false}": 59}
+
+
+def test_a_queue_longer_than_the_top_bucket_says_so() -> None:
+    def waited(at: int) -> Histogram:
+        return histogram((60.0, 1.0 * at), (math.inf, 10.0 * at))
+
+    said = last(LATENCY, [rank(float(at), queue_time=waited(at)) for at in range(61)])
+    assert (said["queue_p99_seconds"], said["quantile_saturated{queue_p99}"]) == (60, 1)

@@ -50,7 +50,20 @@ def test_the_histogram_speaks_of_the_trailing_five_minutes() -> None:
     calm, storm = of_requests([1] * 100), of_requests([1] * 100 + [4] * 10)
     samples = [rank(float(at), request_preemptions=calm if at < 250 else storm) for at in range(0, 301, 5)]
     assert last(PINGPONG_PHENOMENON, samples)["pingpong_ratio{histogram}"] == pytest.approx(0.75)
-    assert last(PINGPONG_PHENOMENON, samples[:20])["pingpong_ratio{histogram}"] == 0
+
+
+def test_an_incident_before_the_sidecar_began_is_not_told_as_one_of_now() -> None:
+    storm = of_requests([4] * 1000)
+    samples = [rank(float(at), request_preemptions=storm) for at in range(10)]
+    assert last(PINGPONG_PHENOMENON, samples) == {}
+    after = of_requests([4] * 1000 + [1] * 9 + [2])
+    said = last(PINGPONG_PHENOMENON, [*samples, rank(10.0, request_preemptions=after)])
+    assert said["pingpong_ratio{histogram}"] == pytest.approx(1 / 11)
+
+
+def test_bounds_that_are_no_whole_numbers_tell_no_more() -> None:
+    halves = histogram((0.5, 0), (1.5, 10), (math.inf, 10), total=10.0)
+    assert repeat_share(halves) == 0
 
 
 def pool(at: float, preemptions: float, firsts: float, **fields: object) -> RankSample:

@@ -63,6 +63,29 @@ def test_thrashing_is_entered_and_left_once() -> None:
     assert said[-1]["preemptions_total"] == 60 * 30
 
 
+def test_a_sidecar_that_starts_amid_thrashing_says_so() -> None:
+    samples = [load(float(at), 60.0 * at, 30.0 * at) for at in range(300)]
+    thrashing = [values["thrashing"] for values in run(THRASH, samples)]
+    assert thrashing[-1] == 1
+    assert 1 in thrashing[:130]
+
+
+def test_a_deadlock_is_no_calm() -> None:
+    storm = incident(after=0)
+    tail = storm[-1]
+    stuck = [
+        load(
+            tail.at + at,
+            tail.generation_tokens_total or 0,
+            tail.preemptions_total or 0,
+            running=0.0,
+            waiting=58.0,
+        )
+        for at in range(1, 300)
+    ]
+    assert last(THRASH, [*storm, *stuck])["thrashing"] == 1
+
+
 def test_two_incidents_are_two_episodes() -> None:
     first = incident()
     offset = first[-1]

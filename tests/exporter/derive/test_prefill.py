@@ -72,6 +72,20 @@ def test_decode_that_stops_while_prompts_are_taken_in() -> None:
     assert last(PREFILL, samples)["head_of_line_ratio"] == 0.25
 
 
+def test_a_full_batch_that_admits_as_it_finishes_holds_nobody_up() -> None:
+    samples = [
+        rank(
+            float(at),
+            running=256.0,
+            waiting=100.0,
+            kv_usage_ratio=0.3,
+            time_to_first_token=histogram((1.0, 25.0 * at), (math.inf, 25.0 * at)),
+        )
+        for at in range(61)
+    ]
+    assert last(PREFILL, samples)["head_of_line_ratio"] == 0
+
+
 def test_an_unknown_usage_blames_nobody() -> None:
     samples = [rank(float(at), running=1.0, waiting=30.0) for at in range(61)]
     assert "head_of_line_ratio" not in last(PREFILL, samples)

@@ -54,6 +54,14 @@ def test_nothing_to_compare(first: float, second: float | None) -> None:
     assert "rank_imbalance_ratio" not in last(RANKS, [two(float(at), first, second) for at in range(61)])
 
 
+def test_a_rank_that_serves_two_models_is_one() -> None:
+    def make(at: float) -> EngineSample:
+        loads = (("a", 10.0), ("b", 0.0))
+        return engine(at, *(RankSample(at, "0", name, running=load, waiting=0.0) for name, load in loads))
+
+    assert "rank_imbalance_ratio" not in last(RANKS, [make(float(at)) for at in range(61)])
+
+
 def test_one_rank_is_not_compared() -> None:
     samples = [engine(float(at), rank(float(at), running=3.0, waiting=0.0)) for at in range(61)]
     assert "rank_imbalance_ratio" not in last(RANKS, samples)

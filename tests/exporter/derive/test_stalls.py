@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,22 +105,61 @@ def test_a_long_prefill_that_moves_anything_is_not_frozen(field: str) -> None:
     assert said["last_token_age_seconds"] == 99
 
 
-def test_what_the_engine_was_seen_to_survive_is_not_called_frozen() -> None:
+def prefilling(samples: list[RankSample], taken_in_at: float) -> list[RankSample]:
+    """The same with a prompt whose tokens are counted as its prefill ends."""
+    return [replace(sample, prompt_tokens_total=64_000.0 * (sample.at >= taken_in_at)) for sample in samples]
+
+
+def test_a_prefill_that_was_seen_makes_patient() -> None:
     # a prefill of 20 s was seen, so 30 s without a move are not enough: 60 are
-    samples = decoding(300, 30, 50)
+    samples = prefilling(decoding(300, 30, 50), 51)
     tail = samples[-1]
-    still = [
-        rank(
-            tail.at + at,
-            running=3.0,
-            waiting=0.0,
-            kv_usage_ratio=0.3,
-            generation_tokens_total=tail.generation_tokens_total,
-        )
-        for at in range(1, 80)
-    ]
+    still = [replace(tail, at=tail.at + at) for at in range(1, 80)]
     frozen = [values["engine_frozen"] for values in run(STALLS, [*samples, *still])][len(samples) :]
     assert frozen == [0] * 59 + [1] * 20
+
+
+def test_freezes_teach_no_patience_however_they_grow() -> None:
+    samples = decoding(40, 100, 100)
+    for length in (29, 80, 200):
+        tail = samples[-1]
+        samples += [replace(tail, at=tail.at + at) for at in range(1, length)]
+        tokens = tail.generation_tokens_total or 0.0
+        samples += [
+            replace(samples[-1], at=samples[-1].at + at, generation_tokens_total=tokens + 400.0 * at)
+            for at in range(1, 60)
+        ]
+    frozen = [values["engine_frozen"] for values in run(STALLS, samples)]
+    assert sum(frozen) == pytest.approx((80 - 30) + (200 - 30), abs=3)
+
+
+def test_a_prefill_makes_patient_for_two_minutes_at_most_and_for_ten_minutes() -> None:
+    long = prefilling(decoding(200, 30, 59), 60)
+    longer = prefilling([replace(sample, at=sample.at + 200) for sample in decoding(200, 30, 116)], 317)
+    grown = [
+        replace(sample, generation_tokens_total=(sample.generation_tokens_total or 0) + 1e6,
+                prompt_tokens_total=(sample.prompt_tokens_total or 0) + 64_000)
+        for sample in longer
+    ]  # fmt: skip
+    tail = grown[-1]
+    still = [replace(tail, at=tail.at + at) for at in range(1, 130)]
+    frozen = [values["engine_frozen"] for values in run(STALLS, [*long, *grown, *still])][400:]
+    assert frozen == [0] * 119 + [1] * 10
+
+
+def test_the_count_never_falls_however_the_reads_fall() -> None:
+    ats = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5, 7.5, 8.0, 8.2, 9.0, 10.0]
+    samples = [rank(at, running=1.0, generation_tokens_total=5.0 + 9 * (at < 3) * at) for at in ats]
+    flat = [
+        replace(sample, generation_tokens_total=min(23.0, sample.generation_tokens_total or 0))
+        for sample in samples
+    ]
+    counts = [
+        values[STALL]
+        for values in run(STALLS, [*flat[:3], *(replace(s, generation_tokens_total=23.0) for s in flat[3:])])
+    ]
+    assert counts == sorted(counts)
+    assert counts[-1] == pytest.approx(8, abs=1.1)
 
 
 def test_a_freeze_teaches_no_patience() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from exporter.derive.phenomenon import EngineFacts
@@ -14,11 +16,12 @@ def test_blocks_follow_from_bytes_where_the_engine_counts_none() -> None:
         rank(float(at), swap_in_bytes_total=0.0, swap_out_bytes_total=16_384.0 * 380 * at, **pool)
         for at in range(11)
     ]
-    said = last(TOTALS, samples)
+    one_gpu = EngineFacts(gpus_per_replica=1)
+    said = last(TOTALS, samples, one_gpu)
     assert said["swap_bytes_total{out}"] == 62_259_200
     assert said["swap_blocks_total{out}"] == pytest.approx(3_800)
     assert said["swap_bytes_total{in}"] == 0
-    rates = last(RATES, samples)
+    rates = last(RATES, samples, one_gpu)
     assert rates["swap_blocks_per_second{out}"] == pytest.approx(380)
     assert rates["swap_bytes_per_second{out}"] == pytest.approx(6_225_920)
 
@@ -37,7 +40,7 @@ def test_an_engine_that_moves_nothing_it_can_count_has_no_swap_signals() -> None
 
 def test_a_series_that_shows_up_late_is_absent_before() -> None:
     samples = [rank(0), rank(1, swap_in_bytes_total=500.0), rank(2, swap_in_bytes_total=800.0)]
-    assert [values.get("swap_bytes_total{in}") for values in run(TOTALS, samples)] == [None, 0, 300]
+    assert [values.get("swap_bytes_total{in}") for values in run(TOTALS, samples)] == [None, 500, 800]
 
 
 def test_a_burst_of_one_second_is_seen_a_minute_later() -> None:
@@ -61,6 +64,23 @@ def test_v0_s_swapped_bytes_are_estimated_once_it_was_seen_to_swap() -> None:
     # two preemptions of 50 blocks
     assert said[2]["swap_bytes_estimate_total"] == 2 * 50 * 16 * 327_680
     assert said[3]["swap_bytes_estimate_total"] == said[2]["swap_bytes_estimate_total"]
+
+
+def test_an_engine_adds_its_bytes_up_over_its_gpus() -> None:
+    # eight GPUs of 5,120 bytes a token each: a block of 16 tokens is 655,360 bytes in all
+    pool = {"kv_pool_bytes": 5_120.0 * 16 * 100, "pool_blocks": 100.0, "block_tokens": 16.0}
+    samples = [rank(float(at), swap_in_bytes_total=655_360.0 * 1000 * at, **pool) for at in range(2)]
+    eight = EngineFacts(gpus_per_replica=8)
+    assert last(TOTALS, samples, eight)["swap_blocks_total{in}"] == pytest.approx(1000)
+    assert "swap_blocks_total{in}" not in last(TOTALS, samples)
+
+
+def test_what_was_preempted_before_the_first_swap_was_recomputed() -> None:
+    facts = EngineFacts(kv_bytes_per_token=327_680)
+    samples = [v0(0, 0), v0(1, 100), v0(2, 101, swapped=1.0), replace(v0(3, 101), kv_usage_ratio=None)]
+    said = [values.get("swap_bytes_estimate_total") for values in run(TOTALS, samples, facts)]
+    one = 50 * 16 * 327_680
+    assert said == [None, None, one, one]
 
 
 def test_v0_that_recomputes_never_gets_an_estimate() -> None:

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import math
-
 from exporter.derive.traffic import ADMISSION, GAUGES, TOTALS
-from tests.support.derive import engine, histogram, last, rank, run
+from tests.support.derive import engine, last, rank, run
 
 
 def test_states_the_engine_does_not_have_are_absent() -> None:
@@ -18,14 +16,6 @@ def test_rates_speak_of_ten_seconds() -> None:
     ]
     assert last(GAUGES, samples) == {"prompt_tokens_per_second": 50, "generation_tokens_per_second": 20}
     assert last(GAUGES, samples[:10]) == {}
-
-
-def test_the_queue_s_99th_percentile() -> None:
-    def waited(at: float) -> dict[str, object]:
-        return {"queue_time": histogram((1.0, at), (5.0, 2 * at), (math.inf, 2 * at))}
-
-    said = last(GAUGES, [rank(float(at), **waited(float(at))) for at in range(61)])
-    assert said["queue_p99_seconds"] == 1 + 4 * (0.99 * 120 - 60) / 60
 
 
 def test_totals_start_at_zero_and_survive_a_restart() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exporter.dialects.vllm_text import cache_config, engine, lines, rank
+from tests.exporter.dialects.vllm_text import cache_config, engine, lines, rank, v1
 from tests.support.captures import fixture
 
 
@@ -27,6 +27,13 @@ def four_engines(**labels: str | float) -> str:
 )
 def test_dp_every_engine_repeats_the_sum_of_blocks(text: str, blocks: float) -> None:
     assert [found.blocks for found in engine(text).ranks] == [blocks] * 4
+
+
+def test_dp_an_engine_without_gauges_yet_has_its_share_of_the_sum() -> None:
+    configs = [cache_config(block_size=16, num_gpu_blocks=20_000, engine=engine) for engine in "01"]
+    first = v1(num_requests_running=1, kv_cache_usage_perc=0.5, inter_token_latency_seconds_count=3)
+    (found,) = engine("".join(configs) + first).ranks
+    assert (found.rank, found.blocks) == ("0", 9_999)
 
 
 def test_dp_blocks_are_summed_over_the_engines_of_one_process_only() -> None:
