@@ -29,6 +29,10 @@ _CLIENT_AUTH = {
 }
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
+_MOST_BCRYPT_COST = 14
+"""Some 1 s for a password; each step more takes twice as long, and 31 a day and more."""
+_BCRYPT_LETTERS = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_DIGEST_LETTERS = 31
 _BCRYPT_BYTES = 72
 """bcrypt looks at no more of a password; what follows is left out, as htpasswd does."""
 
@@ -74,9 +78,16 @@ class WebConfig:
 
     def __post_init__(self) -> None:
         for user, hashed in self.basic_auth_users.items():
-            if not _BCRYPT.fullmatch(hashed):
+            found = _BCRYPT.fullmatch(hashed)
+            if found is None:
                 raise RefusedError(
                     ("basic_auth_users", user), "is not a bcrypt hash; make one with: htpasswd -nBC 10 NAME"
+                )
+            if int(found[1]) > _MOST_BCRYPT_COST:
+                raise RefusedError(
+                    ("basic_auth_users", user),
+                    f"has a bcrypt cost of {int(found[1])}, above {_MOST_BCRYPT_COST}: each check would take a core"
+                    " for seconds to days; make one with: htpasswd -nBC 10 NAME",
                 )
 
 
@@ -99,20 +110,28 @@ def tls_context(settings: TlsServerSettings) -> ssl.SSLContext:
     try:
         # An empty password instead of none: OpenSSL would ask for one on the terminal.
         context.load_cert_chain(settings.cert_file, settings.key_file, password="")
-    except ssl.SSLError as error:
+    except OSError as error:
         raise SettingsError(
             f"{settings.cert_file}: not a certificate that goes with the key in {settings.key_file}"
-            f" ({error.reason or error})"
+            f" ({_detail(error)})"
         ) from error
     if settings.client_ca_file is not None:
         try:
             context.load_verify_locations(settings.client_ca_file)
-        except ssl.SSLError as error:
+        except OSError as error:
             raise SettingsError(
-                f"{settings.client_ca_file}: holds no CA certificate ({error.reason or error})"
+                f"{settings.client_ca_file}: holds no CA certificate ({_detail(error)})"
             ) from error
         context.verify_mode = _CLIENT_AUTH[settings.client_auth_type]
+        # A resumed session is not verified again: it would outlive the authority it was verified by.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
     return context
+
+
+def _detail(error: OSError) -> object:
+    """OpenSSL's word, or the system's: a file may go between two looks at it."""
+    return getattr(error, "reason", None) or error.strerror or error
 
 
 class Passwords:
@@ -126,7 +145,6 @@ class Passwords:
         import bcrypt  # noqa: PLC0415 - only those who use passwords load it
 
         self._check = bcrypt.checkpw
-        self._make_hash = bcrypt.hashpw
         self._make_salt = bcrypt.gensalt
         self._key = secrets.token_bytes(32)
         self._one_at_a_time = asyncio.Lock()
@@ -136,9 +154,11 @@ class Passwords:
         """Forget all users and know these."""
         self._users = {user.encode(): hashed.encode() for user, hashed in users.items()}
         self._known: dict[bytes, bytes] = {}
-        # Whoever guesses names must not learn from the time taken which of them exist.
+        # Whoever guesses names must not learn from the time taken which of them exist. No password needs to
+        # be hashed for that: a digest made up at random goes with none that anybody knows.
         rounds = max((int(hashed.split("$")[2]) for hashed in users.values()), default=10)
-        self._nobody = self._make_hash(secrets.token_bytes(16), self._make_salt(rounds))
+        digest = "".join(secrets.choice(_BCRYPT_LETTERS) for _ in range(_DIGEST_LETTERS))
+        self._nobody = self._make_salt(rounds) + digest.encode()
 
     async def right(self, user: bytes, password: bytes) -> bool:
         """Whether ``user`` exists and has this password. The slow check runs beside the loop."""

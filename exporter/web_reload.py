@@ -23,43 +23,55 @@ LOOK_SECONDS = 10.0
 
 @dataclass(slots=True)
 class WebReload:
-    """Keeps ``tls`` and ``passwords`` as ``file`` and the files it names say."""
+    """Keeps what ``tls`` serves and ``passwords`` as ``file`` and the files it names say."""
 
     file: Path
     web: WebConfig
     tls: ssl.SSLContext | None
     passwords: Passwords | None
+    _current: ssl.SSLContext | None = field(init=False)
     _stamp: tuple[Stamp, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._current = self.tls
+        if self.tls is not None:
+            # The server keeps the context it began with. Each handshake is handed on to the newest one, so
+            # that one is either taken up as a whole or not at all, and never a certificate without its key.
+            self.tls.sni_callback = self._hand_on
         self._stamp = self._look()
 
     async def run(self) -> None:
         """Look now and then, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self.refresh()
+            try:
+                self.refresh()
+            except Exception:
+                logger.exception(
+                    "web config %s: an error in thrashold itself; what is in use stays", self.file
+                )
 
     def refresh(self) -> None:
-        """Take up what has changed. What can't be used is logged, and all stays as it was."""
-        stamp = self._look()
+        """Take up what has changed. What can't be used is logged, once, and all stays as it was."""
+        stamp, files = self._look(), self._files()
         if stamp == self._stamp:
             return
         self._stamp = stamp
         try:
-            web = read_web_config(self.file)
-            self._take_up(web)
+            self._take_up(read_web_config(self.file))
         except SettingsError as error:
             logger.error("web config not taken up, the one before stays: %s", error)  # noqa: TRY400 - says it all
             return
-        self._stamp = self._look()  # it may name other files now
+        if self._files() != files:
+            self._stamp = self._look()
 
     def _take_up(self, web: WebConfig) -> None:
         new, old = web.tls_server_config, self.web.tls_server_config
         if self.tls is not None and new is not None and old is not None:
-            tls_context(new)  # proves all of it before the one in use is touched
-            self.tls.load_cert_chain(new.cert_file, new.key_file, password="")
             old = replace(old, cert_file=new.cert_file, key_file=new.key_file)
+            if new.client_auth_type == old.client_auth_type:
+                old = replace(old, client_ca_file=new.client_ca_file)
+            self._current = tls_context(old)
         if self.passwords is not None and web.basic_auth_users:
             self.passwords.replace(web.basic_auth_users)
         same_server = (
@@ -71,12 +83,19 @@ class WebReload:
             logger.info("web config taken up: %s", self.file)
         else:
             logger.warning(
-                "web config taken up in part: certificate and passwords; the rest needs a restart: %s",
+                "web config taken up in part: certificates and passwords; the rest needs a restart: %s",
                 self.file,
             )
         self.web = replace(self.web, tls_server_config=old, basic_auth_users=web.basic_auth_users)
 
+    def _hand_on(self, handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        if self._current is not None:
+            handshake.context = self._current
+
     def _look(self) -> tuple[Stamp, ...]:
+        return tuple(stamp_of(file) for file in self._files())
+
+    def _files(self) -> tuple[Path, ...]:
         tls = self.web.tls_server_config
-        files = (self.file, tls.cert_file, tls.key_file) if tls else (self.file,)
-        return tuple(stamp_of(file) for file in files)
+        named = (tls.cert_file, tls.key_file, tls.client_ca_file) if tls else ()
+        return (self.file, *(file for file in named if file is not None))
