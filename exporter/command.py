@@ -101,6 +101,9 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
 
 
 def _print_once(cycle: LiveCycle[State]) -> None:
+    # What a source would log of its read stands below in one line; a bug of ours is logged all the same.
+    logging.getLogger("exporter.sources").setLevel(logging.ERROR)
+
     async def once() -> None:
         await read_all_once(cycle.sources)
         cycle.run_once()
