@@ -17,7 +17,7 @@ from exporter.cycle import Value
 from exporter.landing_assets import SCRIPT, STYLE
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
-from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.signal import PEAK_SECONDS, Kind, Scope, Signal
 from exporter.source_signals import SIGNAL_INFO
 
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -26,12 +26,7 @@ CONTENT_SECURITY_POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-_CONFIDENCE = {
-    Confidence.MEASURED: ("measured", "read from a metric that says just this"),
-    Confidence.ESTIMATE: ("estimate", "a derivation stands between what was read and this"),
-    Confidence.LOWER_BOUND: ("lower bound", "the truth is at least this"),
-    Confidence.LAGGING: ("lagging", "right in the end, but told late"),
-}
+_PEAK = f"peak {PEAK_SECONDS:g} s"
 _LONG_LABEL = 16
 """Characters; what is longer may be broken over lines on a narrow screen."""
 _SECTIONS = {
@@ -126,12 +121,13 @@ def _signals(values: Iterable[Value]) -> str:
 
 
 def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str]) -> str:
-    word, meaning = _CONFIDENCE[signal.confidence]
+    sure = signal.confidence
     columns = [place for place, name in enumerate(signal.label_names) if name not in constant]
     alone, table = ("", _table(signal, rows, columns)) if columns else (_alone(signal, rows), "")
     return (
         f'<section class="card"><header><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
-        f'<span class="tag {signal.confidence.value}" title="{escape(meaning)}">{word}</span></h3>{alone}</header>'
+        f'<span class="tag {sure.value}" title="{escape(sure.meaning)}">{sure.value.replace("_", " ")}</span></h3>'
+        f"{alone}</header>"
         f"<p>{escape(signal.help)}</p>{table}</section>"
     )
 
@@ -140,7 +136,7 @@ def _alone(signal: Signal, rows: _Rows) -> str:
     """Write the only value a signal has: it needs no table."""
     parts = [f'<b title="{value!r}">{_shown(signal, value)}</b>' for value in rows.now.values()]
     parts += [
-        f'<small title="{value!r}">peak 60 s {_shown(signal, value)}</small>' for value in rows.peak.values()
+        f'<small title="{value!r}">{_PEAK} {_shown(signal, value)}</small>' for value in rows.peak.values()
     ]
     return f'<p class="alone">{" ".join(parts)}</p>'
 
@@ -150,7 +146,7 @@ def _table(signal: Signal, rows: _Rows, columns: Sequence[int]) -> str:
     valued = not signal.name.endswith("_info")
     head = "".join(f"<th>{escape(signal.label_names[place])}" for place in columns)
     head += '<th class="n">value' if valued else ""
-    head += '<th class="n">peak 60 s' if rows.peak else ""
+    head += f'<th class="n">{_PEAK}' if rows.peak else ""
     body = []
     for labels in dict.fromkeys((*rows.now, *rows.peak)):
         cells = "".join(_label_cell(labels[place]) for place in columns)

@@ -20,10 +20,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from exporter.cycle import Snapshot, Value
-from exporter.signal import Kind, Signal
+from exporter.signal import PEAK_SECONDS, Kind, Signal
 
 PEAK_SUFFIX = "_peak"
-_PEAK_HELP = " Maximum of the trailing 60 s."
+_PEAK_HELP = f" Maximum of the trailing {PEAK_SECONDS:g} s."
 _GZIP_LEVEL = 4
 """Level 4 takes half the time of level 9 and leaves some 5 % more bytes."""
 

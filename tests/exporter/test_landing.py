@@ -11,7 +11,7 @@ from exporter.cycle import Snapshot, Value
 from exporter.landing import landing_page
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
-from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.signal import PEAK_SECONDS, Confidence, Kind, Scope, Signal
 from tests.exporter.running import PAGE, engine, running
 
 EVIL = "<script>alert('1')</script>\"&"
@@ -59,12 +59,19 @@ def test_a_signal_shows_help_confidence_value_and_peak() -> None:
         "estimate",
         "50.0 %",
         "75.0 %",
-        "peak 60 s",
+        f"peak {PEAK_SECONDS:g} s",
         "engine host:1",
         "ready",
     ):
         assert word in shown.text
     assert "0.5" in shown.titles
+
+
+@pytest.mark.parametrize("confidence", Confidence)
+def test_how_sure_a_value_is_stands_in_a_word_with_its_meaning(confidence: Confidence) -> None:
+    shown = page(Value(signal("sequences", confidence=confidence), ("host:1",), 1.0, is_peak=False))
+    assert confidence.value.replace("_", " ") in shown.words
+    assert confidence.meaning in shown.titles
 
 
 def test_labels_that_differ_stand_in_columns_and_those_that_do_not_are_said_once() -> None:
