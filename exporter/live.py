@@ -11,15 +11,21 @@ from typing import Generic, TypeVar
 
 from exporter.cycle import Snapshot, Value
 from exporter.observation import Observation
-from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED
+from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED, SIGNALS
 from exporter.publication import Board, Publication
 from exporter.sample import STALE_AFTER_SECONDS
+from exporter.source_signals import SIGNAL_INFO
 from exporter.sources.source import Source
 
 State = TypeVar("State")
 
 logger = logging.getLogger(__name__)
 
+_OWN_INFO = tuple(
+    Value(SIGNAL_INFO, (each.full_name, each.confidence.value, each.method), 1.0, is_peak=False)
+    for each in SIGNALS
+)
+"""What the cycle tells of its own values; these come after it."""
 _RESTART_SECONDS = 5.0
 _REPEAT_LOG_SECONDS = 60.0
 
@@ -67,7 +73,7 @@ class LiveCycle(Generic[State]):
             Value(CYCLES_SKIPPED, (), float(self.skipped), is_peak=False),
             Value(CYCLE_SECONDS, (), time.perf_counter() - start, is_peak=False),
         )
-        snapshot = replace(snapshot, values=snapshot.values + own)
+        snapshot = replace(snapshot, values=snapshot.values + own + _OWN_INFO)
         self.board.newest = Publication(snapshot, tuple(each.status for each in observations))
 
     async def run(self, interval_seconds: float) -> None:
