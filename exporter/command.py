@@ -131,7 +131,7 @@ def _serve(
     server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)
-    _warn_if_open(listener, web)
+    warn_if_open(listener, web)
     beside = [WebReload(settings.web_config, web, tls, passwords).run()] if settings.web_config else []
     run_loop(serve(cycle, server, listener, settings.interval_seconds, beside))
     logger.info("ended")
@@ -143,7 +143,8 @@ def _shown(listener: socket.socket, *, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _warn_if_open(listener: socket.socket, web: WebConfig) -> None:
+def warn_if_open(listener: socket.socket, web: WebConfig) -> None:
+    """Log it where others than this machine may read, and nobody is asked who they are."""
     host = str(listener.getsockname()[0]).partition("%")[0]
     tls = web.tls_server_config
     asks = bool(web.basic_auth_users) or (

@@ -258,8 +258,10 @@ def test_a_short_run_end_to_end() -> None:
     assert process.returncode == 0, output
     assert ESCAPE not in output
     assert max(map(len, output.split("\n"))) <= 80
-    assert "** asked for 1.9 x the KV pool, while usage still says 25%" in output
-    assert "zero-swap invariant broken" in output
+    # Which numbers it is that a read meets depends on when it comes; that demand told it first does not.
+    asked = re.search(r"\*\* asked for [\d.]+ x the KV pool, while usage still says \d+%", output)
+    assert asked is not None, output
+    assert asked.start() < output.index("zero-swap invariant broken")
     assert "WHERE TO LOOK NEXT" in output
 
 
@@ -272,10 +274,10 @@ def test_ended_early_it_leaves_no_process_behind(kind: signal.Signals) -> None:
             assert line, "the demo ended before it began to play"
         (sidecar,) = children(process.pid)
         process.send_signal(kind)
-        output, _ = process.communicate(timeout=15)
+        output, _ = process.communicate(timeout=60)
         assert process.returncode == 130
         assert output.endswith("stopped; the sidecar and the replayed engine are gone too\n")
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while Path(f"/proc/{sidecar}").exists():
             assert time.monotonic() < deadline, "the sidecar outlived the demo"
             time.sleep(0.05)
@@ -283,6 +285,6 @@ def test_ended_early_it_leaves_no_process_behind(kind: signal.Signals) -> None:
 
 def test_a_part_that_the_recording_has_not_is_refused() -> None:
     with demo("--from", "100", "--seconds", "60") as process:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "the recording ends at second 110: begin or end earlier" in output

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.command import warn_if_open
 from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings
+from exporter.web_config import WebConfig
 from tests.exporter.running import PAGE, ROOT, call, engine, free_port, running
+from tests.exporter.web_files import HASH
 
 MAIN = (sys.executable, str(ROOT / "thrashold.py"))
 
@@ -126,10 +129,44 @@ def test_an_address_of_another_machine_is_one_clear_line() -> None:
     assert done.stderr == "Error: can't listen on 192.0.2.1:9807: Cannot assign requested address\n"
 
 
+class Listener(socket.socket):
+    """A socket that says it listens on ``address``; it listens on nothing."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self.address = address
+
+    def getsockname(self) -> tuple[str, int]:
+        return self.address, 9807
+
+
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [
+        ("127.0.0.1", False),
+        ("127.8.8.8", False),
+        ("::1", False),
+        ("0.0.0.0", True),  # noqa: S104 - only named here
+        ("::", True),
+        ("192.0.2.1", True),
+        ("fe80::1%eth0", True),
+    ],
+)
+def test_an_open_address_is_warned_of(
+    caplog: pytest.LogCaptureFixture, address: str, *, is_open: bool
+) -> None:
+    with Listener(address) as listener:
+        warn_if_open(listener, WebConfig())
+        assert ("OPEN TO THE NETWORK" in caplog.text) is is_open
+        caplog.clear()
+        warn_if_open(listener, WebConfig(basic_auth_users={"user": HASH}))
+        assert not caplog.text, "whoever asks for a password may be open"
+
+
 def test_control_c_ends_it_as_well() -> None:
     with running("--engine", f"http://127.0.0.1:{free_port()}") as sidecar:
         sidecar.process.send_signal(signal.SIGINT)
-        assert sidecar.process.wait(10) == 0
+        assert sidecar.process.wait(30) == 0
         assert "Traceback" not in sidecar.log()
 
 

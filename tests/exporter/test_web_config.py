@@ -32,7 +32,7 @@ def engine_url() -> Iterator[str]:
 
 def get(url: str, trust: ssl.SSLContext | None = None, auth: tuple[str, str] | None = None) -> httpx.Response:
     verify = trust if trust is not None else False
-    with httpx.Client(verify=verify, trust_env=False, timeout=10) as client:
+    with httpx.Client(verify=verify, trust_env=False, timeout=30) as client:
         return client.get(url, auth=auth)
 
 
