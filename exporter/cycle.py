@@ -20,6 +20,9 @@ from exporter.window import HORIZON_SECONDS, Window
 
 S = TypeVar("S", bound=Sample)
 
+MOST_RANKS = 256
+"""Ranks remembered an engine; the largest data-parallel deployments have some dozens."""
+
 
 class Value(NamedTuple):
     """One value in a snapshot; ``labels`` in the order of ``signal.label_names``."""
@@ -124,11 +127,7 @@ def _derived(
 ) -> EngineState:
     values: list[Value] = []
     restarted = False
-    ranks = {
-        key: rank
-        for key, rank in engine.ranks.items()
-        if rank.window.newest.at >= sample.at - HORIZON_SECONDS
-    }
+    ranks = _kept(engine.ranks, sample.at)
 
     def failed(phenomenon: str, error: Exception) -> None:
         failures.append(Failure(sample.engine, phenomenon, error))
@@ -146,6 +145,20 @@ def _derived(
     memory, points = _run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
     values.extend(_labelled(points, {Scope.ENGINE: (sample.engine,)}))
     return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))
+
+
+def _kept(ranks: Mapping[tuple[str, str], RankState], now: float) -> dict[tuple[str, str], RankState]:
+    """All ranks: their totals outlive an absence. Of one long away only the newest sample is kept.
+
+    Beyond ``MOST_RANKS``, which only labels that keep changing can reach, those seen last stay.
+    """
+    latest = sorted(ranks.items(), key=lambda item: item[1].window.newest.at)[-MOST_RANKS:]
+    return {
+        key: rank
+        if rank.window.newest.at >= now - HORIZON_SECONDS
+        else replace(rank, window=Window((rank.window.newest,)))
+        for key, rank in latest
+    }
 
 
 def _run(
@@ -198,7 +211,10 @@ def _source_values(status: SourceStatus, sample: EngineSample | None, now: float
 
 
 def _own_values(settings: CycleSettings, failures: Mapping[str, int], values: Sequence[Value]) -> list[Value]:
-    present = dict.fromkeys(value.signal for value in values)
+    own_signals = (source_signals.SIGNAL_INFO, source_signals.BUILD_INFO)
+    present = dict.fromkeys((*(value.signal for value in values), *own_signals))
+    if failures:
+        present[source_signals.DERIVE_ERRORS] = None
     own = [
         Value(
             source_signals.SIGNAL_INFO,

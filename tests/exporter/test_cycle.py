@@ -160,4 +160,25 @@ def test_a_rank_that_went_away_takes_its_values_along() -> None:
     assert set(state.engines["e"].ranks) == {("0", "m"), ("1", "m")}
     for at in range(2, 400, 5):
         state, _ = step(state, float(at), [of(float(at), "0")])
-    assert set(state.engines["e"].ranks) == {("0", "m")}
+    assert len(state.engines["e"].ranks["1", "m"].window.samples) == 1
+
+
+def test_totals_of_a_rank_go_on_after_it_was_away_for_long() -> None:
+    def of(at: float, tokens: float | None) -> Observation:
+        ranks = () if tokens is None else (rank(at, generation_tokens_total=tokens),)
+        return seen(engine(at, *ranks))
+
+    state, told = initial(CycleSettings()), []
+    for at, tokens in ((0.0, 100.0), (1.0, 150.0), (2.0, None), (900.0, None), (901.0, 400.0)):
+        state, snapshot = step(state, at, [of(at, tokens)])
+        told.append(values(snapshot).get("generation_tokens_total{rank=0}"))
+    assert told == [0, 50, None, None, 300]
+
+
+def test_labels_that_keep_changing_fill_no_memory() -> None:
+    state = initial(CycleSettings())
+    for at in range(400):
+        state, _ = step(
+            state, float(at), [seen(engine(float(at), RankSample(float(at), str(at), "m", running=1.0)))]
+        )
+    assert len(state.engines["e"].ranks) <= 257

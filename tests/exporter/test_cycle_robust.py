@@ -97,3 +97,58 @@ def test_no_sample_breaks_a_derivation(samples: list[EngineSample], told: Engine
             if value.signal.kind is Kind.COUNTER:
                 assert value.value >= before.get((value.signal, value.labels), 0.0), name
                 before[value.signal, value.labels] = value.value
+
+
+moves = st.lists(
+    st.tuples(
+        st.sampled_from([0.05, 0.3, 0.7, 1.0, 1.0, 1.0, 1.3, 5.0, 13.0]),
+        st.sampled_from([0, 0, 1, 40, 400]),
+        st.integers(0, 3),
+        st.integers(0, 12),
+    ),
+    min_size=20,
+    max_size=60,
+)
+
+
+@settings(max_examples=60)
+@given(moves)
+def test_totals_are_what_happened_however_the_reads_fall(story: list[tuple[float, int, int, int]]) -> None:
+    at = start = 1000.0
+    tokens = firsts = 0
+    state = initial(CycleSettings({}))
+    before: dict[tuple[object, tuple[str, ...]], float] = {}
+    for pause, made, began, running in story:
+        at += pause
+        tokens, firsts = tokens + made, firsts + began
+        seen = Histogram((1.0, math.inf), (float(firsts), float(firsts)))
+        rank = RankSample(
+            at,
+            "0",
+            "m",
+            running=float(running),
+            waiting=0.0,
+            kv_usage_ratio=running / 12,
+            generation_tokens_total=float(tokens),
+            time_to_first_token=seen,
+        )
+        status = SourceStatus("e", "engine", answering=True, last_at=at, read_seconds=0.1)
+        sample = EngineSample(at, "e", "vllm", (rank,))
+        state, snapshot = step(state, at, [Observation(status, sample)])
+        values = {
+            (value.signal.name, *value.labels[3:]): value.value
+            for value in snapshot.values
+            if not value.is_peak
+        }
+        for value in snapshot.values:
+            if value.signal.kind is Kind.COUNTER:
+                assert value.value >= before.get((value.signal, value.labels), 0.0), value.signal.name
+                before[value.signal, value.labels] = value.value
+        assert values["decode_stall_seconds_total",] <= at - start
+        assert values["last_token_age_seconds",] <= at - start
+    _, made, began, _ = story[0]
+    assert values["generation_tokens_total",] == tokens - made
+    assert (
+        sum(value.value for value in snapshot.values if value.signal.name == "slo_events_total")
+        == firsts - began
+    )
