@@ -60,7 +60,7 @@ KV_LEAK = Signal(
     "kv_leak",
     Kind.GAUGE,
     Scope.RANK,
-    "1 when blocks stay taken for 2 min while no sequence runs or waits, else 0.",
+    "1 when blocks stay taken for 2 min while no sequence runs or waits, else 0; absent while that can't be known yet.",
     Confidence.MEASURED,
     "usage > 0 with nothing running, waiting or swapped, without a break",
     ("kv_usage_ratio", "running", "waiting"),
@@ -151,9 +151,10 @@ def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True)
 class LeakState:
-    """Since when blocks have been taken by nobody (seconds since the epoch)."""
+    """Since when blocks have been taken by nobody, and whether the moment before it was seen."""
 
     since: float | None = None
+    begin_seen: bool = False
 
 
 def _leak(window: Window[RankSample], _facts: EngineFacts, state: LeakState) -> tuple[LeakState, list[Point]]:
@@ -161,14 +162,16 @@ def _leak(window: Window[RankSample], _facts: EngineFacts, state: LeakState) -> 
     used = used_blocks(now)
     if now.running is None or now.waiting is None or used is None:
         return LeakState(), []
-    held_by_nobody = used > IDLE_BLOCKS and not (now.running or now.waiting or now.swapped)
+    if used <= IDLE_BLOCKS or now.running or now.waiting or now.swapped:
+        return LeakState(begin_seen=True), [Point(KV_LEAK, (), 0.0)]
     silent = len(window.samples) > 1 and now.at - window.samples[-2].at > LONGEST_GAP_SECONDS
-    if not held_by_nobody or window.restarted():
-        return LeakState(), [Point(KV_LEAK, (), 0.0)]
-    if silent:
+    if silent or window.restarted():
         state = LeakState()
     since = now.at if state.since is None else state.since
-    return LeakState(since), [Point(KV_LEAK, (), float(now.at - since >= LEAK_AFTER_SECONDS))]
+    state = LeakState(since, state.begin_seen)
+    long = now.at - since >= LEAK_AFTER_SECONDS
+    # blocks that were taken when the watch began may have been so for long: not yet known is not no
+    return state, [Point(KV_LEAK, (), float(long))] if long or state.begin_seen else []
 
 
 BLOCKS = stateless("blocks", (KV_BLOCKS, KV_BLOCK_TOKENS, KV_USAGE, KV_BYTES_PER_TOKEN), _derive)

@@ -38,7 +38,8 @@ TAIL_BYTES = Signal(
     "tail_fragmentation_bytes",
     Kind.GAUGE,
     Scope.RANK,
-    "The same in bytes of the whole model's KV cache; absent unless the bytes a token are known.",
+    "The same in bytes of the whole model's KV cache. An engine tells its pool on one GPU only: absent unless "
+    "settings say kv_bytes_per_token, model_config or tensor_parallel.",
     Confidence.ESTIMATE,
     "tokens x KV bytes a token",
     ("running", "block_tokens"),

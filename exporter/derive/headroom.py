@@ -116,7 +116,7 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     if prompts is None or prompts.mean is None or now.waiting is None:
         return
     # a prompt's last block is half empty on average
-    prompt_blocks = (prompts.mean + (size - 1) / 2) / size
+    prompt_blocks = (prompts.mean + max(0.0, size - 1) / 2) / size
     wanted = used + now.waiting * prompt_blocks + running * remaining / size
     yield Point(DEMAND, (), wanted / now.blocks)
 

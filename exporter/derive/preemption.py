@@ -58,7 +58,8 @@ WASTED_WORK = Signal(
     "wasted_work_ratio",
     Kind.GAUGE,
     Scope.RANK,
-    "Share of the tokens worked on in the trailing 30 s that preemption made work on again.",
+    "Share of the tokens worked on in the trailing 30 s that preemption made the engine compute again, or, where it "
+    "swaps, move out and back: a share of tokens, not of time.",
     Confidence.ESTIMATE,
     "preemptions x mean tokens a sequence x (1 - prefix hits) recomputed, or twice that moved by a swap, over itself "
     "plus generated tokens",
@@ -69,7 +70,7 @@ THRASHING = Signal(
     "thrashing",
     Kind.GAUGE,
     Scope.RANK,
-    "1 while preemption eats the engine's work, else 0. Bounds are provisional.",
+    "1 while preemption eats the engine's work, else 0; absent in the first 30 s. Bounds are provisional.",
     Confidence.ESTIMATE,
     "enters below 50 tokens a preemption with a usage peak over 0.9 and token rate falling, or as few for 2 min; "
     "leaves after 60 s above 200 or of work without preemptions",
@@ -178,7 +179,8 @@ def _thrash(
         thrashing, episodes = True, episodes + 1
     state = ThrashState(total, thrashing, calm_since, episodes)
     points = [Point(PREEMPTIONS, (), total.value), Point(THRASH_EPISODES, (), float(episodes))]
-    if now.generation_tokens_total is not None and now.kv_usage_ratio is not None:
+    lived = window.delta(_preemptions, RATE_SECONDS) is not None
+    if (lived or thrashing) and now.generation_tokens_total is not None and now.kv_usage_ratio is not None:
         points.append(Point(THRASHING, (), float(thrashing)))
     return state, points
 

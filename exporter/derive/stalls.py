@@ -24,7 +24,7 @@ TOKEN_AGE = Signal(
     "last_token_age_seconds",
     Kind.GAUGE,
     Scope.RANK,
-    "Seconds for which no token came while sequences ran; 0 while tokens come.",
+    "Seconds for which no token came while sequences ran; 0 while tokens come; absent before the second sample.",
     Confidence.LOWER_BOUND,
     "since generated tokens last moved, between samples, with running > 0",
     ("generation_tokens_total", "running"),
@@ -43,7 +43,7 @@ FROZEN = Signal(
     Kind.GAUGE,
     Scope.RANK,
     "1 when nothing at all has moved for 30 s, and for 3 times the longest prefill of the last 10 min (up to 2 min), "
-    "while sequences run; else 0.",
+    "while sequences run; else 0; absent while that can't be known yet.",
     Confidence.MEASURED,
     "all counters and gauges of the rank unchanged",
     (
@@ -61,7 +61,7 @@ DEADLOCKED = Signal(
     "engine_deadlocked",
     Kind.GAUGE,
     Scope.RANK,
-    "1 when sequences have waited for 60 s and none runs, else 0.",
+    "1 when sequences have waited for 60 s and none runs, else 0; absent while that can't be known yet.",
     Confidence.MEASURED,
     "running 0 with waiting above 0, without a break",
     ("running", "waiting"),
@@ -71,14 +71,35 @@ DEADLOCKED = Signal(
 
 
 @dataclass(frozen=True, slots=True)
+class Standstill:
+    """Since when a condition holds (None: it doesn't), and whether the moment before it was seen."""
+
+    since: float | None = None
+    begin_seen: bool = False
+
+    def seen(self, *, holds: bool, since: float) -> Standstill:
+        """The state after a sample; where the condition begins to hold with it, it did at ``since``."""
+        if not holds:
+            return Standstill(None, begin_seen=True)
+        return self if self.since is not None else Standstill(since, self.begin_seen)
+
+    def lasted(self, now: float, seconds: float) -> bool | None:
+        """Whether it has held for ``seconds``; None while it may have, since before the watch began."""
+        if self.since is None:
+            return False
+        long = now - self.since >= seconds
+        return long if long or self.begin_seen else None
+
+
+@dataclass(frozen=True, slots=True)
 class StallState:
     """What outlives the window.
 
     ``still_since``: the sample from which no token came; ``lead_seconds``: how long it had lasted by
     then; ``counted_seconds``: how much of it is in ``stalled_seconds``, all seconds so far;
-    ``typical_rate``: tokens a second before it; ``unchanged_since``: from when nothing moved;
-    ``longest_prefill_seconds``: longest standstill that a prefill ended, at ``longest_prefill_at``;
-    ``idle_since``: from when sequences wait and none runs.
+    ``typical_rate``: tokens a second before it; ``longest_prefill_seconds``: longest standstill that a
+    prefill ended, at ``longest_prefill_at``; ``unchanged``: nothing moves though sequences run;
+    ``idle``: sequences wait and none runs.
     """
 
     stalled_seconds: float = 0.0
@@ -86,40 +107,41 @@ class StallState:
     lead_seconds: float = 0.0
     counted_seconds: float = 0.0
     typical_rate: float | None = None
-    unchanged_since: float | None = None
     longest_prefill_seconds: float = 0.0
     longest_prefill_at: float = 0.0
-    idle_since: float | None = None
+    unchanged: Standstill = Standstill()
+    idle: Standstill = Standstill()
 
 
 def _derive(
     window: Window[RankSample], _facts: EngineFacts, state: StallState
 ) -> tuple[StallState, list[Point]]:
     now = window.newest
-    points: list[Point] = []
     before = window.samples[-2] if len(window.samples) > 1 else None
     if before is not None and (window.restarted() or now.at - before.at > LONGEST_GAP_SECONDS):
         before = None
+        state = replace(state, unchanged=Standstill(), idle=Standstill())
+    points: list[Point] = []
     if now.running is not None and now.generation_tokens_total is not None:
         state = _decode(window, before, state)
         points.append(Point(STALL_SECONDS, (), state.stalled_seconds))
-        age = now.at - state.still_since if state.still_since is not None else 0.0
-        points.append(Point(TOKEN_AGE, (), age))
-        state = _unchanged(now, before, state)
-        still = now.at - state.unchanged_since if state.unchanged_since is not None else 0.0
-        points.append(Point(FROZEN, (), float(still >= _frozen_after(state))))
+        if before is not None or now.running == 0:
+            age = now.at - state.still_since if state.still_since is not None else 0.0
+            points.append(Point(TOKEN_AGE, (), age))
+        if before is not None or now.running == 0:
+            holds = before is not None and bool(now.running) and _pulse(now) == _pulse(before)
+            since = before.at if before is not None else now.at
+            state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
+            points += _told(FROZEN, state.unchanged.lasted(now.at, _frozen_after(state)))
     if now.running is not None and now.waiting is not None:
-        idle = now.running == 0 and now.waiting > 0
-        since = (
-            (state.idle_since if before is not None and state.idle_since is not None else now.at)
-            if idle
-            else None
-        )
-        state = replace(state, idle_since=since)
-        points.append(
-            Point(DEADLOCKED, (), float(since is not None and now.at - since >= DEADLOCKED_AFTER_SECONDS))
-        )
+        holds = now.running == 0 and now.waiting > 0
+        state = replace(state, idle=state.idle.seen(holds=holds, since=now.at))
+        points += _told(DEADLOCKED, state.idle.lasted(now.at, DEADLOCKED_AFTER_SECONDS))
     return state, points
+
+
+def _told(signal: Signal, holds: bool | None) -> list[Point]:  # noqa: FBT001 -- the one thing it is about
+    return [] if holds is None else [Point(signal, (), float(holds))]
 
 
 def _decode(window: Window[RankSample], before: RankSample | None, state: StallState) -> StallState:
@@ -133,7 +155,8 @@ def _decode(window: Window[RankSample], before: RankSample | None, state: StallS
             typical = _typical_rate(window)
             lead = _stood_still(window.samples[-3:-1], typical)
             state = replace(state, still_since=before.at, typical_rate=typical, lead_seconds=lead)
-        return _counted(state, now.at - (state.still_since or now.at), 0.0)
+        since = before.at if state.still_since is None else state.still_since
+        return _counted(state, now.at - since, 0.0)
     if state.still_since is None:
         return state
     still = before.at - state.still_since
@@ -188,12 +211,6 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
         return 0.0
     tokens = max(0.0, after.generation_tokens_total - before.generation_tokens_total)
     return max(0.0, seconds - tokens / typical)
-
-
-def _unchanged(now: RankSample, before: RankSample | None, state: StallState) -> StallState:
-    if before is None or not now.running or _pulse(now) != _pulse(before):
-        return replace(state, unchanged_since=None)
-    return state if state.unchanged_since is not None else replace(state, unchanged_since=before.at)
 
 
 def _pulse(sample: RankSample) -> tuple[float | None, ...]:

@@ -57,13 +57,20 @@ def idle(at: float, usage: float, running: float = 0.0) -> dict[str, float]:
 
 
 def test_blocks_that_nobody_holds_are_a_leak_after_two_minutes() -> None:
+    busy = rank(**idle(0.0, 0.25, running=1.0))
+    said = run(LEAK, [busy, *(rank(**idle(float(at), 0.25)) for at in range(10, 140, 10))])
+    assert [values["kv_leak"] for values in said] == [0.0] * 13 + [1.0]
+
+
+def test_blocks_taken_when_the_watch_began_are_not_known_to_be_none() -> None:
     said = run(LEAK, [rank(**idle(float(at), 0.25)) for at in range(0, 130, 10)])
-    assert [values["kv_leak"] for values in said] == [0.0] * 12 + [1.0]
+    assert said == [{}] * 12 + [{"kv_leak": 1.0}]
 
 
 def test_a_request_in_between_starts_the_two_minutes_again() -> None:
     samples = [rank(**idle(float(at), 0.25, running=1.0 if at == 60 else 0.0)) for at in range(0, 190, 10)]
-    assert [values["kv_leak"] for values in run(LEAK, samples)] == [0.0] * 19
+    said = [values.get("kv_leak") for values in run(LEAK, samples)]
+    assert said == [None] * 6 + [0.0] * 13
 
 
 @pytest.mark.parametrize("usage", [0.0, 1 / 100])
@@ -73,7 +80,7 @@ def test_an_idle_engine_s_null_block_is_no_leak(usage: float) -> None:
 
 
 def test_a_silence_of_the_source_is_no_leak() -> None:
-    assert last(LEAK, [rank(**idle(at, 0.25)) for at in (0.0, 1.0, 125.0)]) == {"kv_leak": 0.0}
+    assert last(LEAK, [rank(**idle(at, 0.25)) for at in (0.0, 1.0, 125.0)]) == {}
 
 
 def test_a_leak_needs_to_know_that_nothing_runs() -> None:

@@ -81,12 +81,20 @@ def test_a_pause_below_two_seconds_is_no_standstill() -> None:
 
 def test_the_age_of_the_last_token() -> None:
     said = run(STALLS, decoding(45, 30, 100))
-    assert [values["last_token_age_seconds"] for values in said][-15:] == [float(age) for age in range(15)]
+    assert said[0] == {STALL: 0, "engine_deadlocked": 0}
+    assert [values["last_token_age_seconds"] for values in said[1:]][-15:] == [
+        float(age) for age in range(15)
+    ]
 
 
 def test_frozen_after_thirty_seconds_in_which_nothing_moved() -> None:
-    frozen = [values["engine_frozen"] for values in run(STALLS, decoding(120, 30, 70))]
-    assert frozen == [0] * 60 + [1] * 11 + [0] * 49
+    frozen = [values.get("engine_frozen") for values in run(STALLS, decoding(120, 30, 70))]
+    assert frozen == [None] + [0] * 59 + [1] * 11 + [0] * 49
+
+
+def test_a_sidecar_that_starts_beside_a_frozen_engine_does_not_call_it_alive() -> None:
+    frozen = [values.get("engine_frozen") for values in run(STALLS, decoding(50, 0, 40))]
+    assert frozen == [None] * 30 + [1] * 11 + [0] * 9
 
 
 @pytest.mark.parametrize(
@@ -115,7 +123,7 @@ def test_a_prefill_that_was_seen_makes_patient() -> None:
     samples = prefilling(decoding(300, 30, 50), 51)
     tail = samples[-1]
     still = [replace(tail, at=tail.at + at) for at in range(1, 80)]
-    frozen = [values["engine_frozen"] for values in run(STALLS, [*samples, *still])][len(samples) :]
+    frozen = [values.get("engine_frozen") for values in run(STALLS, [*samples, *still])][len(samples) :]
     assert frozen == [0] * 59 + [1] * 20
 
 
@@ -129,8 +137,8 @@ def test_freezes_teach_no_patience_however_they_grow() -> None:
             replace(samples[-1], at=samples[-1].at + at, generation_tokens_total=tokens + 400.0 * at)
             for at in range(1, 60)
         ]
-    frozen = [values["engine_frozen"] for values in run(STALLS, samples)]
-    assert sum(frozen) == pytest.approx((80 - 30) + (200 - 30), abs=3)
+    frozen = [values.get("engine_frozen") for values in run(STALLS, samples)]
+    assert sum(value or 0 for value in frozen) == pytest.approx((80 - 30) + (200 - 30), abs=3)
 
 
 def test_a_prefill_makes_patient_for_two_minutes_at_most_and_for_ten_minutes() -> None:
@@ -143,7 +151,7 @@ def test_a_prefill_makes_patient_for_two_minutes_at_most_and_for_ten_minutes() -
     ]  # fmt: skip
     tail = grown[-1]
     still = [replace(tail, at=tail.at + at) for at in range(1, 130)]
-    frozen = [values["engine_frozen"] for values in run(STALLS, [*long, *grown, *still])][400:]
+    frozen = [values.get("engine_frozen") for values in run(STALLS, [*long, *grown, *still])][400:]
     assert frozen == [0] * 119 + [1] * 10
 
 
@@ -194,8 +202,14 @@ def test_waiting_while_nothing_runs_is_a_deadlock_after_a_minute(usage: float) -
         rank(float(at), running=0.0, waiting=6.0, kv_usage_ratio=usage, generation_tokens_total=9.0)
         for at in range(70)
     ]
-    deadlocked = [values["engine_deadlocked"] for values in run(STALLS, samples)]
-    assert deadlocked == [0] * 60 + [1] * 10
+    deadlocked = [values.get("engine_deadlocked") for values in run(STALLS, samples)]
+    assert deadlocked == [None] * 60 + [1] * 10
+    lively = [
+        rank(-1.0, running=1.0, waiting=0.0, kv_usage_ratio=usage, generation_tokens_total=9.0),
+        *samples,
+    ]
+    deadlocked = [values.get("engine_deadlocked") for values in run(STALLS, lively)]
+    assert deadlocked == [0] * 61 + [1] * 10
 
 
 def test_one_step_in_between_is_no_deadlock() -> None:
@@ -216,8 +230,9 @@ def test_a_restart_ends_a_standstill() -> None:
     ]
     said = run(STALLS, samples)
     assert said[39]["engine_frozen"] == 1
-    assert said[40]["engine_frozen"] == 0
-    assert said[40]["last_token_age_seconds"] == 0
+    # of the new process nothing is known yet, least of all that it stands still
+    assert "engine_frozen" not in said[40]
+    assert "last_token_age_seconds" not in said[40]
 
 
 def test_a_silence_of_the_source_is_not_one_of_the_engine() -> None:
