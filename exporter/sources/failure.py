@@ -127,6 +127,8 @@ def _disconnected(where: str, problem: str) -> ReadFailedError:
     if where.startswith("https:"):
         # Under TLS 1.3 the word of a server that wants a certificate is often lost with the connection.
         remedy += "; or does it want a client certificate (tls.cert_file)?"
+    else:  # many servers that have TLS alone end a connection that begins in plain HTTP without a word
+        remedy += ", or whether the port speaks https"
     return ReadFailedError(Reason.DISCONNECTED, where, problem, remedy)
 
 

@@ -13,7 +13,7 @@ from exporter.observation import Observation
 from exporter.sidecar_settings import BasicAuthSettings, TlsSettings
 from tests.exporter.sources.certificates import Certificates
 from tests.exporter.sources.reading import PAGE, failed, observed, read, run, source
-from tests.support.http_servers import guarded, page, serving
+from tests.support.http_servers import guarded, page, serving, slam
 
 
 def over_tls(certificates: Certificates, *, asks_client: bool = False, **tls: Any) -> Observation:  # noqa: ANN401 - any setting
@@ -95,7 +95,15 @@ def test_tls_asked_of_a_server_without(certificates: Certificates) -> None:
     too_much, too_little = run(work())
     reason, line = failed(too_much)
     assert (reason, "use http://" in line) == ("tls", True), line
-    assert failed(too_little)[0] in {"not_text", "disconnected"}
+    reason, line = failed(too_little)
+    assert reason in {"not_text", "disconnected"}
+    assert "https" in line, line
+
+
+def test_a_port_that_has_tls_alone_and_drops_plain_http_is_named_as_one_cause() -> None:
+    reason, line = failed(observed(slam))
+    assert reason == "disconnected"
+    assert line.endswith("is restarting, or whether the port speaks https"), line
 
 
 def test_a_token(tmp_path: Path) -> None:
