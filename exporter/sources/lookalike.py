@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from exporter.dialects.registry import DIALECTS
 from exporter.sources.failure import one_line
 
 _LOOKED_AT = 4096
@@ -13,6 +14,23 @@ _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 # What a process tells of itself, whatever it does; an engine's page holds no more before its first step.
 _OF_THE_PROCESS = ("python_", "process_", "http_", "go_", "promhttp_", "up", "scrape_")
 _OWN = "thrashold_"
+
+_ENGINES = (
+    ("vllm:", "vLLM"),
+    ("sglang:", "SGLang"),
+    ("sglang_", "SGLang"),
+    ("trtllm_", "TensorRT-LLM"),
+    ("nv_trt_llm_", "TensorRT-LLM behind Triton"),
+    ("llamacpp:", "llama.cpp"),
+    ("tgi_", "Text Generation Inference"),
+    ("lmdeploy:", "LMDeploy"),
+    # last, as it passes the series of the engine behind it on beside its own
+    ("dynamo_", "Dynamo"),
+)
+"""What engines call their series, most of all those that no dialect reads yet: their users are to learn that
+the address is right and the engine is what we can't read."""
+_KINDS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+"""Dialects as people write them; another is called by its own name."""
 
 _ROUTERS = (
     ("envoy_", "Envoy"),
@@ -65,6 +83,14 @@ def _metrics_look_like(names: Collection[str]) -> tuple[str, str]:
             "is the page of a thrashold sidecar",
             "set the URL to the engine it reads; sidecars don't read each other",
         )
+    for prefix, engine in _ENGINES:
+        if any(name.startswith(prefix) for name in names):
+            if engine in _what_is_read():
+                return (
+                    f"looks like the page of {engine}, but no series on it is one that is known",
+                    "please report this, with the page and the engine's version",
+                )
+            return f"looks like the page of {engine}", f"this release reads {_read_in_words()}"
     for prefix, router in _ROUTERS:
         if any(name.startswith(prefix) for name in names):
             return f"is the page of {router}", "set the URL to an engine behind it"
@@ -79,8 +105,16 @@ def _metrics_look_like(names: Collection[str]) -> tuple[str, str]:
     some = ", ".join(sorted(name for name in names if not name.startswith(_OF_THE_PROCESS))[:3])
     return (
         f"is a metrics page of something else ({one_line(some, 120)})",
-        "check host and port; engines known are listed in the documentation",
+        f"check host and port; this release reads {_read_in_words()}",
     )
+
+
+def _what_is_read() -> list[str]:
+    return [_KINDS.get(dialect.kind, dialect.kind) for dialect in DIALECTS]
+
+
+def _read_in_words() -> str:
+    return ", ".join(_what_is_read())
 
 
 def _excerpt(text: bytes) -> str:

@@ -77,7 +77,7 @@ HTML = b"<html><head><title>Welcome to nginx!</title></head><body>It works.</bod
         (
             page(b"node_load1 0.1\nnode_load5 0.2\n"),
             Reason.NOT_AN_ENGINE,
-            "something else (node_load1, node_load5)",
+            "something else (node_load1, node_load5); check host and port; this release reads vLLM",
         ),
         (
             page(b"\x00\x01\x02", content_type="image/png"),
@@ -120,6 +120,35 @@ def test_wrong_answers_have_a_reason_and_a_line(behaviour: Behaviour, reason: Re
     assert (found, says in line) == (reason, True), line
     assert line.startswith("http://127.0.0.1:")
     assert "secret" not in line
+
+
+@pytest.mark.parametrize(
+    ("series", "engine"),
+    [
+        ("llamacpp:requests_processing", "llama.cpp"),
+        ("sglang:num_queue_reqs", "SGLang"),
+        ("sglang_num_queue_reqs", "SGLang"),
+        ("trtllm_kv_cache_utilization", "TensorRT-LLM"),
+        ('nv_trt_llm_request_metrics{request_type="waiting"}', "TensorRT-LLM behind Triton"),
+        ("tgi_queue_size", "Text Generation Inference"),
+        ("lmdeploy:num_requests_running", "LMDeploy"),
+        ("dynamo_frontend_queued_requests", "Dynamo"),
+    ],
+)
+def test_an_engine_that_is_not_read_yet_is_called_by_its_name(series: str, engine: str) -> None:
+    body = f"python_info 1\nhttp_requests_total 5\n{series} 2\n".encode()
+    reason, line = failed(observed(page(body)))
+    assert reason == Reason.NOT_AN_ENGINE
+    assert line.endswith(f": looks like the page of {engine}; this release reads vLLM"), line
+
+
+def test_an_engine_that_is_read_but_says_nothing_we_know_is_not_sent_elsewhere() -> None:
+    _, line = failed(observed(page(b"vllm:what_it_says_in_a_year 1\n")))
+    assert "looks like the page of vLLM, but no series on it is one that is known; please report" in line
+
+
+def test_the_engine_behind_a_front_end_that_passes_its_series_on_is_read() -> None:
+    assert ranks(observed(page(b"dynamo_frontend_queued_requests 1\n" + PAGE))) == 1
 
 
 def ranks(observation: Observation) -> int:
