@@ -85,12 +85,7 @@ def _metrics_look_like(names: Collection[str]) -> tuple[str, str]:
         )
     for prefix, engine in _ENGINES:
         if any(name.startswith(prefix) for name in names):
-            if engine in _what_is_read():
-                return (
-                    f"looks like the page of {engine}, but no series on it is one that is known",
-                    "please report this, with the page and the engine's version",
-                )
-            return f"looks like the page of {engine}", f"this release reads {_read_in_words()}"
+            return _engine_looks_like(engine)
     for prefix, router in _ROUTERS:
         if any(name.startswith(prefix) for name in names):
             return f"is the page of {router}", "set the URL to an engine behind it"
@@ -107,6 +102,15 @@ def _metrics_look_like(names: Collection[str]) -> tuple[str, str]:
         f"is a metrics page of something else ({one_line(some, 120)})",
         f"check host and port; this release reads {_read_in_words()}",
     )
+
+
+def _engine_looks_like(engine: str) -> tuple[str, str]:
+    if engine in _what_is_read():
+        return (
+            f"looks like the page of {engine}, but no series on it is one that is known",
+            "please report this, with the page and the engine's version",
+        )
+    return f"looks like the page of {engine}", f"this release reads {_read_in_words()}"
 
 
 def _what_is_read() -> list[str]:
