@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 import os
@@ -125,9 +126,7 @@ def _serve(
     try:
         listener = listening_socket(host, port)
     except OSError as error:
-        # The library's own text adds the address once more; a name that can't be resolved has no errno above 0.
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
-        raise click.ClickException(f"can't listen on {settings.listen}: {reason}") from error
+        raise click.ClickException(_cant_listen(settings.listen, error)) from error
     server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)
@@ -136,6 +135,22 @@ def _serve(
     run_loop(serve(cycle, server, listener, settings.interval_seconds, beside))
     logger.info("ended")
     leave(0)
+
+
+_LISTEN_REMEDIES = {
+    errno.EADDRINUSE: "give another --listen HOST:PORT, or end what listens there",
+    errno.EADDRNOTAVAIL: "give --listen an address of this machine, or none (as in :9807) for all of them",
+    errno.EACCES: "ports below 1024 need rights; give --listen a port from 1024 on",
+}
+
+
+def _cant_listen(address: str, error: OSError) -> str:
+    # The library's own text adds the address once more; a name that can't be resolved has no errno above 0.
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+    remedy = _LISTEN_REMEDIES.get(error.errno or 0, "")
+    if isinstance(error, socket.gaierror):
+        remedy = "check how the host of --listen is spelled"
+    return f"can't listen on {address}: {reason}" + (f"; {remedy}" if remedy else "")
 
 
 def _shown(listener: socket.socket, *, secure: bool) -> str:

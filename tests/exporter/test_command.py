@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporter.command import warn_if_open
+from exporter.command import exporter, warn_if_open
 from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings
 from exporter.web_config import WebConfig
 from tests.exporter.running import PAGE, ROOT, call, engine, free_port, running
@@ -120,13 +123,44 @@ def test_a_port_in_use_is_one_clear_line_and_exit_code_1() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = call("--engine", "http://127.0.0.1:1", "--listen", address)
     assert done.returncode == 1
-    assert done.stderr == f"Error: can't listen on {address}: Address already in use\n"
+    remedy = "give another --listen HOST:PORT, or end what listens there"
+    assert done.stderr == f"Error: can't listen on {address}: Address already in use; {remedy}\n"
 
 
 def test_an_address_of_another_machine_is_one_clear_line() -> None:
     done = call("--engine", "http://127.0.0.1:1", "--listen", "192.0.2.1:9807")
     assert done.returncode == 1
-    assert done.stderr == "Error: can't listen on 192.0.2.1:9807: Cannot assign requested address\n"
+    remedy = "give --listen an address of this machine, or none (as in :9807) for all of them"
+    assert (
+        done.stderr == f"Error: can't listen on 192.0.2.1:9807: Cannot assign requested address; {remedy}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied"),
+            "Permission denied; ports below 1024 need rights; give --listen a port from 1024 on",
+        ),
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            "Name or service not known; check how the host of --listen is spelled",
+        ),
+        (OSError(errno.EMFILE, "x"), "Too many open files"),
+    ],
+    ids=["not allowed", "no such host", "anything else"],
+)
+def test_whatever_forbids_listening_comes_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    def refuse(_host: str, _port: int) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("exporter.command.listening_socket", refuse)
+    done = CliRunner().invoke(exporter, ["--engine", "http://127.0.0.1:1", "--listen", "host:80"])
+    assert done.exit_code == 1
+    assert done.output == f"Error: can't listen on host:80: {said}\n"
 
 
 class Listener(socket.socket):
