@@ -1,7 +1,9 @@
 """TLS and basic auth for the sidecar's own pages, by a web config file as Prometheus's exporters have it.
 
-The keys are those of exporter-toolkit's ``web-config.yml``. As there, everything is behind the
-password, health checks too. What Python's TLS can't do is refused rather than left out in silence.
+The keys are those of exporter-toolkit's ``web-config.yml``, and one of our own: there, everything is
+behind the password, health checks too, which no Kubernetes probe can bring, so ``auth_excluded_paths``
+(a proposal there, in no release) takes paths out. What Python's TLS can't do is refused rather than
+left out in silence.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ import asyncio
 import base64
 import binascii
 import hmac
+import logging
 import re
 import secrets
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -21,6 +24,8 @@ from typing import Literal
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.settings import RefusedError, SettingsError, load
+
+logger = logging.getLogger(__name__)
 
 _CLIENT_AUTH = {
     "NoClientCert": ssl.CERT_NONE,
@@ -35,6 +40,8 @@ _BCRYPT_LETTERS = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 _DIGEST_LETTERS = 31
 _BCRYPT_BYTES = 72
 """bcrypt looks at no more of a password; what follows is left out, as htpasswd does."""
+_PATH = re.compile(r"/[^?#*\s]*")
+"""What can be the path of one of our pages. Anything else would never match, and nobody would know why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +77,27 @@ class HttpServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The whole file. ``basic_auth_users`` maps a user's name to the bcrypt hash of the password."""
+    """The whole file.
+
+    ``basic_auth_users`` maps a user's name to the bcrypt hash of the password. The pages at
+    ``auth_excluded_paths`` are open to those who bring none; each is one path as it stands, so that
+    nobody opens more than they wrote down. Client certificates are asked for before any path is told.
+    """
 
     tls_server_config: TlsServerSettings | None = None
     http_server_config: HttpServerSettings = HttpServerSettings()
     basic_auth_users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    auth_excluded_paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.auth_excluded_paths and not self.basic_auth_users:
+            raise RefusedError("auth_excluded_paths", "has no use without basic_auth_users")
+        for place, path in enumerate(self.auth_excluded_paths):
+            if not _PATH.fullmatch(path):
+                raise RefusedError(
+                    ("auth_excluded_paths", place),
+                    "is not one whole path, such as /-/healthy; there are no patterns",
+                )
         for user, hashed in self.basic_auth_users.items():
             found = _BCRYPT.fullmatch(hashed)
             if found is None:
@@ -92,8 +113,12 @@ class WebConfig:
 
 
 def read_web_config(file: Path) -> WebConfig:
-    """Read a web config. Raises SettingsError."""
-    return load(WebConfig, file=file)
+    """Read a web config. Raises SettingsError. One that protects nothing is taken, and said."""
+    web = load(WebConfig, file=file)
+    if web.tls_server_config is None and not web.basic_auth_users:
+        what = "is empty" if web == WebConfig() else "sets neither TLS nor passwords"
+        logger.warning("%s %s: nothing is protected", file, what)
+    return web
 
 
 def tls_context(settings: TlsServerSettings) -> ssl.SSLContext:
@@ -150,8 +175,9 @@ class Passwords:
         self._one_at_a_time = asyncio.Lock()
         self.replace(users)
 
-    def replace(self, users: Mapping[str, str]) -> None:
-        """Forget all users and know these."""
+    def replace(self, users: Mapping[str, str], open_paths: Collection[str] = ()) -> None:
+        """Forget all users and know these; none is asked for at ``open_paths``."""
+        self.open_paths = frozenset(open_paths)
         self._users = {user.encode(): hashed.encode() for user, hashed in users.items()}
         self._known: dict[bytes, bytes] = {}
         # Whoever guesses names must not learn from the time taken which of them exist. No password needs to
@@ -183,13 +209,19 @@ class Passwords:
 
 @dataclass(frozen=True, slots=True)
 class BasicAuth:
-    """Lets a request through to ``app`` if it brings a user's password, and answers 401 otherwise."""
+    """Lets a request through to ``app`` if it brings a user's password, and answers 401 otherwise.
+
+    The path it looks at is the one that pages are found by, escapes and all resolved.
+    """
 
     app: ASGIApp
     passwords: Passwords
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["path"] in self.passwords.open_paths:
+            await self.app(scope, receive, send)
+            return
         credentials = _credentials(scope)
         if credentials is not None and await self.passwords.right(*credentials):
             await self.app(scope, receive, send)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from exporter.file_stamp import Stamp, stamp_of
-from exporter.settings import SettingsError
-from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
+from exporter.settings import SettingsError, load
+from exporter.web_config import Passwords, WebConfig, tls_context
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,9 @@ class WebReload:
             # The server keeps the context it began with. Each handshake is handed on to the newest one, so
             # that one is either taken up as a whole or not at all, and never a certificate without its key.
             self.tls.sni_callback = self._hand_on
+        if self.passwords is not None:
+            # Here and not where they are made: what is open is then told in one place, at the start as later.
+            self.passwords.replace(self.web.basic_auth_users, self.web.auth_excluded_paths)
         self._stamp = self._look()
 
     async def run(self) -> None:
@@ -58,7 +61,7 @@ class WebReload:
             return
         self._stamp = stamp
         try:
-            self._take_up(read_web_config(self.file))
+            self._take_up(load(WebConfig, file=self.file))
         except SettingsError as error:
             logger.error("web config not taken up, the one before stays: %s", error)  # noqa: TRY400 - says it all
             return
@@ -73,7 +76,7 @@ class WebReload:
                 old = replace(old, client_ca_file=new.client_ca_file)
             self._current = tls_context(old)
         if self.passwords is not None and web.basic_auth_users:
-            self.passwords.replace(web.basic_auth_users)
+            self.passwords.replace(web.basic_auth_users, web.auth_excluded_paths)
         same_server = (
             new == old
             and bool(web.basic_auth_users) == (self.passwords is not None)
@@ -86,7 +89,12 @@ class WebReload:
                 "web config taken up in part: certificates and passwords; the rest needs a restart: %s",
                 self.file,
             )
-        self.web = replace(self.web, tls_server_config=old, basic_auth_users=web.basic_auth_users)
+        self.web = replace(
+            self.web,
+            tls_server_config=old,
+            basic_auth_users=web.basic_auth_users,
+            auth_excluded_paths=web.auth_excluded_paths,
+        )
 
     def _hand_on(self, handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         if self._current is not None:

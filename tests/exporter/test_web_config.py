@@ -16,7 +16,7 @@ import trustme
 from exporter.settings import SettingsError
 from exporter.web_config import Passwords, read_web_config, tls_context
 from tests.exporter.running import call, hanging_engine, running
-from tests.exporter.web_files import HASH, TLS, Certificates, make_certificates, write
+from tests.exporter.web_files import HASH, TLS, Certificates, get, make_certificates, write
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +28,6 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def engine_url() -> Iterator[str]:
     with hanging_engine() as url:
         yield url
-
-
-def get(url: str, trust: ssl.SSLContext | None = None, auth: tuple[str, str] | None = None) -> httpx.Response:
-    verify = trust if trust is not None else False
-    with httpx.Client(verify=verify, trust_env=False, timeout=30) as client:
-        return client.get(url, auth=auth)
 
 
 def test_tls_serves_those_who_trust_it(certificates: Certificates, engine_url: str) -> None:

@@ -57,6 +57,40 @@ def test_what_can_not_be_used_is_not_taken_up(
     assert asyncio.run(reload.passwords.right(b"user", b"right")), "no password any more is no small change"
 
 
+def test_excluded_paths_are_taken_up_with_the_users(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    users = f"basic_auth_users: {{user: '{HASH}'}}\n"
+    reload = reloading(certificates, users + "auth_excluded_paths: [/-/healthy]\n")
+    assert reload.passwords is not None
+    assert reload.passwords.open_paths == {"/-/healthy"}, "from the start"
+    write(certificates, users + "auth_excluded_paths: [/-/ready]\n")
+    reload.refresh()
+    assert reload.passwords.open_paths == {"/-/ready"}
+    for bad in ("auth_excluded_paths: [/*]\n", "auth_excluded_paths: /-/healthy\n"):
+        write(certificates, users + bad)
+        reload.refresh()
+        assert reload.passwords.open_paths == {"/-/ready"}, "what can't be used opens nothing"
+    assert caplog.text.count("not taken up") == 2
+    write(certificates, users)
+    reload.refresh()
+    assert not reload.passwords.open_paths
+    assert asyncio.run(reload.passwords.right(b"user", b"right"))
+
+
+def test_an_emptied_file_does_not_say_that_nothing_is_protected(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"basic_auth_users: {{user: '{HASH}'}}\nauth_excluded_paths: [/-/healthy]\n"
+    reload = reloading(certificates, text)
+    write(certificates, "")
+    reload.refresh()
+    assert "needs a restart" in caplog.text
+    assert "nothing is protected" not in caplog.text, "the passwords are still asked for"
+    assert reload.passwords is not None
+    assert reload.passwords.open_paths == {"/-/healthy"}
+
+
 def renew(certificates: Certificates) -> bytes:
     """Write another certificate with its key to ``both.pem``; gives it as a client sees it."""
     leaf = certificates.authority.issue_cert("127.0.0.1")

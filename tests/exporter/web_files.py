@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bcrypt
+import httpx
 import trustme
 
 HASH = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
@@ -43,3 +44,9 @@ def write(certificates: Certificates, text: str) -> Path:
     file = certificates.folder / "web.yml"
     file.write_text(text)
     return file
+
+
+def get(url: str, trust: ssl.SSLContext | None = None, auth: tuple[str, str] | None = None) -> httpx.Response:
+    verify = trust if trust is not None else False
+    with httpx.Client(verify=verify, trust_env=False, timeout=30) as client:
+        return client.get(url, auth=auth)
