@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import ssl
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -111,11 +112,22 @@ def _print_once(cycle: LiveCycle[State]) -> None:
 
     run_loop(once())
     newest = cycle.board.newest
-    click.echo(newest.rendering.body(PLAIN), nl=False)
+    _print(newest.rendering.body(PLAIN))
     for status in newest.statuses:
         if not status.answering:
             click.echo(f"{status.name}: {status.last_error or 'did not answer'}", err=True)
     leave(0 if any(status.answering for status in newest.statuses) else 1)
+
+
+def _print(page: bytes) -> None:
+    """Print ``page``. A reader who has enough of it (``| head -1``) ends nothing and is no failure."""
+    try:
+        click.echo(page, nl=False)
+    except OSError as error:
+        # What is left in the buffer would be tried once more at the end, and complained of.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise click.ClickException(f"can't write to standard output: {error.strerror}") from error
 
 
 def _serve(

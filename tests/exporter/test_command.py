@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter.command import exporter, warn_if_open
 from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings
 from exporter.web_config import WebConfig
-from tests.exporter.running import PAGE, ROOT, call, engine, free_port, running
+from tests.exporter.running import COMMAND, PAGE, ROOT, call, clean_environment, engine, free_port, running
 from tests.exporter.web_files import HASH
 
 MAIN = (sys.executable, str(ROOT / "thrashold.py"))
@@ -43,6 +44,35 @@ def test_once_fails_when_nobody_answers_and_names_each() -> None:
     for port, line in zip(ports, lines, strict=True):
         assert line.startswith(f"127.0.0.1:{port}: ")
         assert "refused" in line
+
+
+def once_into(stdout: int) -> tuple[int, str]:
+    """Exit code and stderr of one cycle that prints to a file descriptor, which is closed then."""
+    try:
+        with engine(PAGE) as url:
+            done = subprocess.run(
+                [*COMMAND, "--engine", url, "--once"],
+                env=clean_environment(),
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+    finally:
+        os.close(stdout)
+    return done.returncode, done.stderr
+
+
+def test_once_on_a_full_disk_is_one_clear_line() -> None:
+    said = "Error: can't write to standard output: No space left on device\n"
+    assert once_into(os.open("/dev/full", os.O_WRONLY)) == (1, said)
+
+
+def test_once_ends_quietly_when_its_reader_has_enough() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as head -1 does, but before the first byte, so that its speed doesn't matter
+    assert once_into(writing) == (0, "")
 
 
 def test_once_ends_well_when_one_of_two_answers() -> None:
