@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -13,10 +14,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 PREFIX = "thrashold_"
@@ -75,15 +77,12 @@ class Sidecar:
         self.url = url
         self._process = process
         self._log = log
-        # straight to loopback: a proxy from the environment has no business here
-        self._client = httpx.Client(base_url=url, timeout=_READ_SECONDS, trust_env=False)
 
     def read(self) -> Reading:
         """Scrape it once. Raises SidecarError with the reason in one line."""
         try:
-            answer = self._client.get("/metrics").raise_for_status()
-            return parsed(answer.text)
-        except (httpx.HTTPError, ValueError) as error:
+            return self._metrics()
+        except (OSError, http.client.HTTPException, ValueError) as error:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_DYING_SECONDS)  # connections are refused a moment before it is gone
             ended = self._process.returncode is not None
@@ -96,11 +95,11 @@ class Sidecar:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise SidecarError(self._why("ended"))
-            with contextlib.suppress(httpx.TransportError):
-                answer = self._client.get("/-/ready")
-                if answer.is_success:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                status, text = self._get("/-/ready")
+                if status == HTTPStatus.OK:
                     return
-                said = answer.text.strip()
+                said = text.strip()
             time.sleep(0.05)
         raise SidecarError(self._why(f"was not ready within {_READY_SECONDS:.0f} s: {said}"))
 
@@ -117,9 +116,19 @@ class Sidecar:
             return None
         return Cost(ticks / os.sysconf("SC_CLK_TCK"), peak_kib * 1024)
 
-    def close(self) -> None:
-        """Close the connection to it; the process goes on."""
-        self._client.close()
+    def _metrics(self) -> Reading:
+        status, text = self._get("/metrics")
+        if status != HTTPStatus.OK:
+            raise ValueError(f"it answers {status}")
+        return parsed(text)
+
+    def _get(self, path: str) -> tuple[int, str]:
+        """Status and text of the answer, straight from loopback, whatever proxy the environment names."""
+        where = urlsplit(self.url).netloc
+        with contextlib.closing(http.client.HTTPConnection(where, timeout=_READ_SECONDS)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
 
     def _why(self, what: str) -> str:
         code = self._process.poll()
@@ -151,9 +160,9 @@ def running(engine_url: str, *, name: str, kv_bytes_per_token: float) -> Iterato
                 env=environment,
             )
         try:
-            with contextlib.closing(Sidecar(process, f"http://127.0.0.1:{port}", log)) as sidecar:
-                sidecar.wait_until_ready()
-                yield sidecar
+            sidecar = Sidecar(process, f"http://127.0.0.1:{port}", log)
+            sidecar.wait_until_ready()
+            yield sidecar
         finally:
             with _undisturbed():
                 _end(process)

@@ -1,0 +1,99 @@
+"""The wheel as a user gets it: built from these sources, alone in a new environment, run from elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from drill.recording import DEMO_RECORDING
+from tests.exporter.running import ROOT, clean_environment, free_port
+
+_SECONDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A new environment that holds the wheel and what the base install asks for, without extras."""
+
+    wheel: Path
+    programs: Path
+    elsewhere: Path
+
+    def call(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return called(str(self.programs / program), *arguments, folder=self.elsewhere)
+
+
+def called(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=clean_environment({"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONPATH": ""}),
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+
+
+def well(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Built from a copy, because a build leaves a folder behind that would creep into the next one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    sources = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "fixtures", "images")
+    shutil.copytree(ROOT, folder / "sources", ignore=sources)
+    build = (
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        "wheels",
+        "./sources",
+    )
+    well(called(*build, folder=folder))
+    (wheel,) = (folder / "wheels").glob("*.whl")
+    venv.create(folder / "venv", with_pip=True)
+    programs, elsewhere = folder / "venv" / "bin", folder / "elsewhere"
+    elsewhere.mkdir()
+    found = Installed(wheel, programs, elsewhere)
+    well(found.call("pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt"), str(wheel)))
+    return found
+
+
+def test_the_wheel_holds_the_recording_and_no_tests(installed: Installed) -> None:
+    names = zipfile.ZipFile(installed.wheel).namelist()
+    assert f"drill/recordings/{DEMO_RECORDING}.tar.xz" in names
+    tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops >= {"drill", "exporter", "thrashold.py"}
+    assert not tops & {"tests", "docs", "shared"}
+
+
+def test_the_command_works_from_another_folder(installed: Installed) -> None:
+    version = installed.wheel.name.split("-")[1]
+    assert well(installed.call("thrashold", "--version")) == f"thrashold {version}\n"
+    assert "--engine" in well(installed.call("thrashold", "exporter", "--help"))
+    url = f"http://127.0.0.1:{free_port()}"
+    nobody = installed.call("thrashold", "exporter", "--engine", url, "--once")
+    assert nobody.returncode == 1
+    assert "thrashold_source_up{" in nobody.stdout
+    assert "refused" in nobody.stderr
+
+
+def test_the_demo_runs_without_extras(installed: Installed) -> None:
+    assert installed.call("python", "-c", "import httpx").returncode == 1, "the base install has no httpx"
+    output = well(installed.call("python", "-m", "drill.demo", "--seconds", "3"))
+    assert "WHERE TO LOOK NEXT" in output
