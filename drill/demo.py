@@ -17,10 +17,11 @@ import click
 from drill import sidecar as sidecars
 from drill.recording import KV_BYTES_PER_TOKEN, Recording, RecordingError, Scrape, load
 from drill.replay import Replayer
-from drill.screen import LiveScreen, PlainScreen, Screen, State, frame, glyphs_for, is_live, wants_colour
+from drill.screen import State, frame
 from drill.sidecar import Cost, Reading, Sidecar, SidecarError
 from drill.story import Event, new_events
 from drill.summary import NEXT, Run, failures, report
+from drill.terminal import LiveScreen, PlainScreen, Screen, glyphs_for, is_live, wants_colour
 
 _FROM_SECOND = 17.0
 """Leaves 12 s of calm load, enough to see what normal looks like, before the burst at second 29."""

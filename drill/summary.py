@@ -8,15 +8,8 @@ from dataclasses import dataclass
 
 from drill.recording import KV_BYTES_PER_TOKEN, Scrape, number
 from drill.sidecar import Cost, Reading
-from drill.story import (
-    PLAIN_TOKENS_PER_PREEMPTION,
-    THRASH_TOKENS_PER_PREEMPTION,
-    Event,
-    minute,
-    percent,
-    seconds,
-    size,
-)
+from drill.story import PLAIN_TOKENS_PER_PREEMPTION, THRASH_TOKENS_PER_PREEMPTION, Event
+from drill.words import minute, percent, seconds, size
 
 INCIDENT_KV_BYTES_PER_TOKEN = 2 * 80 * 8 * 128 * 2
 """K and V x 80 layers x 8 KV heads x 128 values x 2 bytes: the model of the incident."""

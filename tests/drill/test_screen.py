@@ -1,0 +1,104 @@
+"""The demo's picture."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from drill.rows import ROWS
+from drill.screen import ASCII, BLOCKS, Glyphs, frame, plain, sparkline
+from drill.sidecar import Reading
+from drill.words import percent, seconds, size
+from tests.drill.readings import CALM, reading, state
+
+ESCAPE = "\x1b"
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 81, 100, 200])
+@pytest.mark.parametrize("glyphs", [BLOCKS, ASCII])
+def test_no_line_is_longer_than_the_terminal(width: int, glyphs: Glyphs) -> None:
+    for shown in (state(0.0), state(13.0, CALM, reading()), state(86.0, *[reading()] * 86)):
+        lines = frame(shown, width, colour=False, glyphs=glyphs).split("\n")
+        assert max(map(len, lines)) <= width
+        assert ESCAPE not in "".join(lines)
+        assert max(map(len, plain(shown, max(width, 40)).split("\n"))) <= max(width, 40)
+
+
+def test_a_frame_at_80_columns_tells_the_story() -> None:
+    lines = frame(state(13.0, CALM, reading()), 80, colour=False).split("\n")
+    assert lines[0].startswith("thrashold ")
+    assert lines[0].endswith(" 127.0.0.1:54321")
+    assert lines[2].startswith("OVERLOAD  █████████░")
+    assert lines[2].endswith("░ 0:13 / 1:26")
+    rows = {line[:19].strip(): line for line in lines[5:]}
+    assert re.search(r"^KV cache in use     97%  \(peak 100%\) .* measured$", rows["KV cache in use"])
+    assert re.search(r" 0: not proven .* lower bound$", rows["ping-pong, at least"])
+    assert " 58.6 MB " in rows["swapped out so far"]
+    assert rows["first token, p99"].endswith("needs 47 s more")
+    assert "absent" in rows["slow first tokens"]
+    assert " 0:13  1 swapped out: zero-swap invariant broken. Drain, restart this worker" in lines
+
+
+def test_colour_changes_nothing_but_colour() -> None:
+    shown = state(13.0, CALM, reading())
+    coloured = frame(shown, 80, colour=True)
+    assert ESCAPE in coloured
+    bare = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", coloured).split("\n")]
+    assert bare == frame(shown, 80, colour=False).split("\n")
+
+
+def test_a_short_terminal_keeps_the_bar_and_the_newest_events() -> None:
+    shown = state(13.0, CALM, reading())
+    for height in range(3, 40):
+        assert len(frame(shown, 80, colour=False, height=height).split("\n")) <= max(height, 6)
+    lines = frame(shown, 80, colour=False, height=len(ROWS) + 5 + 2).split("\n")
+    assert lines[-2] == ""
+    assert lines[-1] == f" 0:13  {shown.events[-1].text}"
+
+
+def test_before_the_burst_the_frame_says_when_it_comes() -> None:
+    calm = replace(state(3.0, CALM), events=())
+    assert frame(calm, 80, colour=False).endswith("The burst comes at 0:12.")
+    assert "The burst" not in frame(replace(state(13.0, CALM), events=()), 80, colour=False)
+
+
+def test_an_absent_value_is_blank_and_a_zero_is_not() -> None:
+    usage = ROWS[0]
+    shown = replace(
+        state(0.0), history=((0.0, reading(usage=0)), (43.0, Reading({}, {})), (85.9, reading(usage=1)))
+    )
+    assert sparkline(usage, shown, 5, BLOCKS) == "▁   █"
+
+
+def test_more_cells_than_readings_leave_no_holes() -> None:
+    shown = replace(state(0.0, *[reading(usage=0.5)] * 4), total=4.0)
+    assert sparkline(ROWS[0], shown, 9, BLOCKS) == "▅▅▅▅▅▅▅  "
+
+
+def test_plain_lines_hold_the_same_numbers() -> None:
+    text = " ".join(plain(state(13.0, CALM, reading()), 80).split())
+    assert text.startswith("0:13 OVERLOAD: KV 97% (peak 100%), demand 2.50 x, running 11, waiting 52,")
+    assert "ping-pong 0: not proven" in text
+    assert ESCAPE not in text
+
+
+def test_numbers_are_worded_short() -> None:
+    assert [
+        percent(0.974),
+        seconds(0.0062),
+        seconds(19.89),
+        size(0),
+        size(999),
+        size(58.6e6),
+        size(2e15),
+    ] == [
+        "97%",
+        "6.2 ms",
+        "19.9 s",
+        "0 B",
+        "999 B",
+        "58.6 MB",
+        "2000.0 TB",
+    ]

@@ -1,0 +1,55 @@
+"""What the demo says in the end, and what it misses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drill.recording import Scrape
+from drill.sidecar import Cost, Reading
+from drill.story import new_events
+from drill.summary import NEXT, Run, failures, report
+from tests.drill.readings import CALM, reading
+
+
+def page(usage: float, preemptions: float) -> bytes:
+    return f'vllm:gpu_cache_usage_perc{{m="x"}} {usage}\nvllm:num_preemptions_total{{m="x"}} {preemptions}\n'.encode()
+
+
+def run(*readings: Reading, reads: int = 86) -> Run:
+    history = tuple((float(second), each) for second, each in enumerate(readings))
+    played = (
+        Scrape(17.0, "load", page(0.1, 0)),
+        Scrape(30.0, "overload", page(0.97, 9)),
+        Scrape(33.0, "after", page(0.0, 9)),
+    )
+    events = new_events((), 0.0, readings[-1]) if readings else ()
+    return Run(86.0, played, history, events, departures=77, reads=reads, cost=Cost(0.43, 46e6))
+
+
+def test_a_run_that_saw_the_story_has_no_failures() -> None:
+    assert failures(run(CALM, reading())) == []
+
+
+def test_a_run_that_missed_something_says_what() -> None:
+    assert failures(run()) == ["the sidecar was never read"]
+    assert failures(run(reading(), reads=3)) == ["the sidecar read the engine only 3 times in 86 s"]
+    assert failures(run(CALM)) == [
+        "preemptions moved on the engine's page (vllm:num_preemptions_total), but not in the sidecar"
+    ]
+    assert failures(run(Reading({}, {})))[0] == "the sidecar no longer reads the engine (source_up is None)"
+
+
+def test_what_the_engine_said_last_may_still_be_on_its_way() -> None:
+    full = run(CALM)
+    assert failures(replace(full, played=full.played[:2])) == []
+
+
+def test_the_report_keeps_to_the_width_and_scales_the_swap() -> None:
+    text = report(run(CALM, reading()), 80)
+    assert max(map(len, (text + "\n" + NEXT).split("\n"))) <= 80
+    words = " ".join(text.split())
+    assert "peaked at 97% with up to 52 sequences waiting, and stands at 97%." in words
+    assert "800 tokens were generated for each: a full pool, not yet thrash" in words
+    assert "on the incident's model, at 320 KiB a token, it is 37.5 GB each way." in words
+    assert "77 clients left early; vLLM itself counts 0, the clients' own log 77." in words
+    assert "with 0.5% of one core and at most 46.0 MB of memory." in words
