@@ -22,7 +22,8 @@ from exporter.live import LiveCycle, read_all_once
 from exporter.publication import Board
 from exporter.render import PLAIN
 from exporter.service import application, listening_socket, make_server
-from exporter.settings import SettingsError, load
+from exporter.settings import Loaded, RefusedError, SettingsError, load_with_places
+from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
@@ -31,6 +32,10 @@ from exporter.web_config import Passwords, WebConfig, read_web_config, tls_conte
 from exporter.web_reload import WebReload
 
 logger = logging.getLogger(__name__)
+
+
+CONFIG_VARIABLE = "THRASHOLD_CONFIG"
+"""Names the settings file; all other variables stand for what a file may hold."""
 
 
 class UsageFailure(click.ClickException):
@@ -52,7 +57,7 @@ class UsageFailure(click.ClickException):
     "config_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    envvar="THRASHOLD_CONFIG",
+    envvar=CONFIG_VARIABLE,
     show_envvar=True,
     help="Settings in YAML.",
 )
@@ -78,22 +83,41 @@ def exporter(
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for name, known in misspelt_variables(SidecarSettings, os.environ, also=(CONFIG_VARIABLE,)):
+        logger.warning("%s is no setting; did you mean %s?", name, known)
     flags = {"engines": engines, "listen": listen, "web_config": web_config}
     try:
-        settings = load(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
-        facts = {engine.name: engine_facts(engine) for engine in settings.engines}
+        loaded = load_with_places(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
+        loaded.check_files()
+        settings, facts = loaded.settings, _facts(loaded)
         web = read_web_config(settings.web_config) if settings.web_config else WebConfig()
         tls = tls_context(web.tls_server_config) if web.tls_server_config else None
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
     if not settings.engines:
-        raise UsageFailure(
-            "no engine to read: give --engine URL, set THRASHOLD_ENGINES, or list engines in a --config FILE"
-        )
+        raise UsageFailure(_no_engine(config_file, is_empty=loaded.file_is_empty))
     if once:
         _print_once(_live_cycle(settings, facts))
     else:
         _serve(settings, _live_cycle(settings, facts), web, tls)
+
+
+def _facts(loaded: Loaded[SidecarSettings]) -> dict[str, EngineFacts]:
+    facts = {}
+    for place, engine in enumerate(loaded.settings.engines):
+        try:
+            facts[engine.name] = engine_facts(engine)
+        except RefusedError as error:
+            raise loaded.refusal(error, ("engines", place)) from error
+    return facts
+
+
+def _no_engine(file: Path | None, *, is_empty: bool) -> str:
+    if file is None:
+        ways = "give --engine URL, set THRASHOLD_ENGINES, or list engines in a --config FILE"
+        return f"no engine to read: {ways}"
+    problem = "is empty" if is_empty else "lists no engines"
+    return f"no engine to read: {file} {problem}; list them there, give --engine URL or set THRASHOLD_ENGINES"
 
 
 def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> LiveCycle[State]:

@@ -9,14 +9,14 @@ import msgspec
 
 from exporter.derive.phenomenon import EngineFacts
 from exporter.kv_geometry import GeometryError, KvGeometry, kv_geometry
-from exporter.settings import SettingsError
+from exporter.settings import RefusedError
 from exporter.sidecar_settings import EngineSettings
 
 
 def engine_facts(settings: EngineSettings) -> EngineFacts:
     """Make the facts of one engine; its model's config.json is read here, once.
 
-    Raises SettingsError, with the file, where that can't be read or doesn't tell the KV bytes a token.
+    Raises RefusedError (``model_config``) where that can't be read or doesn't tell the KV bytes a token.
     """
     tensor, pipeline = settings.tensor_parallel, settings.pipeline_parallel
     gpus = (tensor or 1) * (pipeline or 1) if tensor is not None or pipeline is not None else None
@@ -43,15 +43,13 @@ def _geometry(settings: EngineSettings, file: Path) -> KvGeometry:
     try:
         return kv_geometry(_model_config(file), settings.kv_cache_dtype)
     except GeometryError as error:
-        raise SettingsError(
-            f"{file}: {error}; set kv_bytes_per_token of engine {settings.name} instead"
-        ) from error
+        raise RefusedError("model_config", f"{file}: {error}; set kv_bytes_per_token instead") from error
 
 
 def _model_config(file: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
+        raise RefusedError("model_config", f"{file}: cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: not a model's config.json: {error}") from error
+        raise RefusedError("model_config", f"{file}: not a model's config.json: {error}") from error

@@ -17,17 +17,24 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-import types
 import typing
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from exporter.settings_file import KeyPath, SettingsError, read_settings_file
+from exporter.settings_schema import environment_names, fields_of, plain_type
 
-__all__ = ["RefusedError", "SettingsError", "environment_names", "load"]
+__all__ = [
+    "Loaded",
+    "RefusedError",
+    "SettingsError",
+    "load",
+    "load_with_places",
+]
 
 Settings = TypeVar("Settings")
 
@@ -43,6 +50,29 @@ class RefusedError(ValueError):
         self.key: KeyPath = (key,) if isinstance(key, str) else key
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded(Generic[Settings]):
+    """Settings, and where each of them came from: what is found out later is refused with its place too."""
+
+    settings: Settings
+    file_is_empty: bool
+    _places: Mapping[KeyPath, str]
+
+    def refusal(self, error: RefusedError, under: KeyPath = ()) -> SettingsError:
+        """Say what ``error`` says of the settings at ``under``, with file and line, variable or flag."""
+        return _error(self._places, (*under, *error.key), str(error))
+
+    def check_files(self) -> None:
+        """Raise SettingsError for the first file named anywhere in the settings that can't be read."""
+        for key, file in _files(self.settings):
+            try:
+                if not file.is_fifo():  # which would wait for a writer, and take from what it writes
+                    file.open("rb").close()
+            except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+                reason = getattr(error, "strerror", None) or error
+                raise self.refusal(RefusedError(key, f"{file}: cannot be read: {reason}")) from error
+
+
 def load(
     cls: type[Settings],
     *,
@@ -51,7 +81,19 @@ def load(
     flags: Mapping[str, Any] | None = None,
     prefix: str = "THRASHOLD_",
 ) -> Settings:
-    """Make a ``cls`` of all that is given.
+    """Make a ``cls`` of all that is given, as :func:`load_with_places` does."""
+    return load_with_places(cls, file=file, environ=environ, flags=flags, prefix=prefix).settings
+
+
+def load_with_places(
+    cls: type[Settings],
+    *,
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    prefix: str = "THRASHOLD_",
+) -> Loaded[Settings]:
+    """Make a ``cls`` of all that is given, and keep where it came from.
 
     ``environ`` is searched for ``prefix`` + the field's name in capitals; an empty variable counts as
     not set, and variables that name no field are left alone (Kubernetes sets some for every
@@ -59,10 +101,12 @@ def load(
     SettingsError: one line that says where (file and line, variable or flag), which key and why.
     """
     layers = _Layers()
+    empty = False
     if file is not None:
         read = read_settings_file(file)
         layers.add(cls, read.values, {key: f"{file}:{line}" for key, line in read.lines.items()}, file.parent)
         layers.places[()] = str(file)
+        empty = not read.values
     for name, key, annotation in environment_names(cls, prefix):
         text = (environ or {}).get(name, "")
         if text.strip():
@@ -71,18 +115,18 @@ def load(
         if value is not None and value != ():
             plain = list(value) if isinstance(value, tuple) else value
             layers.add_one(cls, (field_name,), plain, _flag_name(cls, field_name))
-    return layers.convert(cls)
+    return Loaded(layers.convert(cls), empty, layers.places)
 
 
-def environment_names(cls: type, prefix: str = "THRASHOLD_") -> Iterator[tuple[str, KeyPath, Any]]:
-    """Yield each variable that :func:`load` reads for ``cls``, with its key path and its type."""
-    for name, annotation in _fields(cls).items():
-        inner = _plain_type(annotation)
-        if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-            for variable, key, leaf in environment_names(inner, f"{prefix}{name.upper()}_"):
-                yield variable, (name, *key), leaf
-        else:
-            yield prefix + name.upper(), (name,), annotation
+def _files(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, Path]]:
+    if isinstance(value, Path):
+        yield key, value
+    elif dataclasses.is_dataclass(value):
+        for each in dataclasses.fields(value):
+            yield from _files(getattr(value, each.name), (*key, each.name))
+    elif isinstance(value, tuple):
+        for place, item in enumerate(value):
+            yield from _files(item, (*key, place))
 
 
 def _flag_name(cls: type, field_name: str) -> str:
@@ -127,13 +171,13 @@ class _Layers:
 
     def _prepare(self, value: Any, annotation: Any, key: KeyPath, folder: Path | None) -> Any:  # noqa: ANN401
         """Refuse unknown keys, open shorthands and anchor relative paths in ``folder``."""
-        inner = _plain_type(annotation)
+        inner = plain_type(annotation)
         if dataclasses.is_dataclass(inner) and isinstance(inner, type):
             shorthand = getattr(inner, "shorthand", None)
             if isinstance(value, str) and shorthand:
                 return {shorthand: value}
             if isinstance(value, dict):
-                known = _fields(inner)
+                known = fields_of(inner)
                 for name in value:
                     if name not in known:
                         raise self._error((*key, name), "unknown key" + _suggestion(name, known))
@@ -149,11 +193,13 @@ class _Layers:
         return value
 
     def _error(self, key: KeyPath, problem: str) -> SettingsError:
-        place = next(
-            (self.places[key[:size]] for size in range(len(key), -1, -1) if key[:size] in self.places), ""
-        )
-        name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in key).lstrip(".")
-        return SettingsError(": ".join(part for part in (place, name, _in_words(problem)) if part))
+        return _error(self.places, key, _in_words(problem))
+
+
+def _error(places: Mapping[KeyPath, str], key: KeyPath, problem: str) -> SettingsError:
+    place = next((places[key[:size]] for size in range(len(key), -1, -1) if key[:size] in places), "")
+    name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in key).lstrip(".")
+    return SettingsError(": ".join(part for part in (place, name, problem) if part))
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -165,28 +211,8 @@ def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _fields(cls: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls, include_extras=True)
-    return {each.name: hints[each.name] for each in dataclasses.fields(cls) if each.init}
-
-
-def _plain_type(annotation: Any) -> Any:  # noqa: ANN401 - a type expression
-    """Take ``Annotated`` and ``| None`` off."""
-    while True:
-        origin = typing.get_origin(annotation)
-        if origin is Annotated:
-            annotation = typing.get_args(annotation)[0]
-        elif origin in (typing.Union, types.UnionType):
-            choices = [each for each in typing.get_args(annotation) if each is not types.NoneType]
-            if len(choices) != 1:
-                return annotation
-            annotation = choices[0]
-        else:
-            return annotation
-
-
 def _from_text(text: str, annotation: Any, place: str) -> Any:  # noqa: ANN401 - any field's type
-    inner = _plain_type(annotation)
+    inner = plain_type(annotation)
     if typing.get_origin(inner) is tuple:
         item_type = typing.get_args(inner)[0]
         return [_from_text(item.strip(), item_type, place) for item in text.split(",") if item.strip()]

@@ -14,6 +14,7 @@ KeyPath = tuple[str | int, ...]
 """How to get to a value: names of keys and places in lists, from the top."""
 
 _MOST_VALUES = 100_000
+_NULL_TAG = "tag:yaml.org,2002:null"
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
@@ -48,7 +49,7 @@ def read_settings_file(path: Path) -> SettingsFile:
         raise SettingsError(f"{place}: not valid YAML: {problem}") from error
     except RecursionError as error:
         raise SettingsError(f"{path}: nested too deeply") from error
-    if node is None:
+    if node is None or node.tag == _NULL_TAG:  # nothing at all, or no more than a "---"
         return SettingsFile(path, {}, {})
     if not isinstance(node, yaml.MappingNode):
         raise SettingsError(f"{path}:{node.start_mark.line + 1}: expected keys and values at the top")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -37,6 +38,7 @@ class Authorization:
         self._token = settings.bearer_token
         basic_file = self._basic.password_file if self._basic is not None else None
         self._file = settings.bearer_token_file or basic_file
+        self._key = "bearer_token_file" if settings.bearer_token_file else "basic_auth.password_file"
         self._stamp: Stamp = None
         self._header: str | None = None
 
@@ -76,7 +78,7 @@ class Authorization:
         return ReadFailedError(
             Reason.UNAUTHORISED,
             self._where,
-            f"not asked, as {path} {problem}",
+            f"not asked, as {self._key} {path} {problem}",
             "put the secret there, readable for this process",
         )
 
@@ -96,7 +98,7 @@ def tls_context(tls: TlsSettings, where: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
     except OSError as error:
-        raise _unusable_file(tls.ca_file, error, where) from error
+        raise _unusable_files({"tls.ca_file": tls.ca_file}, error, where) from error
     if tls.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -104,7 +106,8 @@ def tls_context(tls: TlsSettings, where: str) -> ssl.SSLContext:
         try:
             context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_passphrase)
         except OSError as error:
-            raise _unusable_file(tls.cert_file, error, where, tls.key_file) from error
+            pair = {"tls.cert_file": tls.cert_file, "tls.key_file": tls.key_file}
+            raise _unusable_files(pair, error, where) from error
     return context
 
 
@@ -113,10 +116,8 @@ def _no_passphrase() -> str:
     return ""
 
 
-def _unusable_file(
-    path: Path | None, error: OSError, where: str, other: Path | None = None
-) -> ReadFailedError:
-    files = " or ".join(str(each) for each in (path, other) if each is not None)
+def _unusable_files(paths: Mapping[str, Path | None], error: OSError, where: str) -> ReadFailedError:
+    files = " or ".join(f"{key} {path}" for key, path in paths.items() if path is not None)
     detail = one_line(str((isinstance(error, ssl.SSLError) and error.reason) or error.strerror or error), 80)
     return ReadFailedError(
         Reason.TLS,

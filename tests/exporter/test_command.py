@@ -115,9 +115,27 @@ BAD_INPUT = {
     "not a URL": (("--engine", "worker-7"), None, "'worker-7' is not a URL; did you mean http://worker-7?"),
     "port out of range": (("--engine", "http://a", "--listen", "127.0.0.1:70000"), None, "port '70000' is not"),
     "engine port out of range": (("--engine", "http://a:70000"), None, "Port out of range"),
-    "missing web config": (("--engine", "http://a", "--web-config", "none.yml"), None, "none.yml: cannot be read"),
+    "empty config": (("--config", "c.yaml"), "# nothing yet\n", "c.yaml is empty; list them there, give --engine URL"),
+    "config without engines": (("--config", "c.yaml"), "listen: :1\n", "c.yaml lists no engines; list them there"),
+    "missing web config": (
+        ("--engine", "http://a", "--web-config", "none.yml"), None,
+        "Error: --web-config: web_config: {folder}/none.yml: cannot be read: No such file",
+    ),
     "missing model config": (
-        ("--config", "c.yaml"), "engines: [{url: 'http://a', model_config: none.json}]\n", "none.json: cannot be read",
+        ("--config", "c.yaml"), "engines:\n- url: http://a\n  model_config: none.json\n",
+        "c.yaml:3: engines[0].model_config: {folder}/none.json: cannot be read: No such file or directory",
+    ),
+    "model config that is none": (
+        ("--config", "c.yaml"), "engines:\n- url: http://a\n  model_config: c.yaml\n",
+        "c.yaml:3: engines[0].model_config: {folder}/c.yaml: not a model's config.json: ",
+    ),
+    "missing certificate": (
+        ("--config", "c.yaml"), "engines:\n- url: https://a\n  tls:\n    cert_file: /nope/a\n    key_file: /nope/b\n",
+        "c.yaml:4: engines[0].tls.cert_file: /nope/a: cannot be read: No such file or directory",
+    ),
+    "missing token": (
+        ("--config", "c.yaml"), "engines: [http://a, {url: http://b, bearer_token_file: /nope/token}]\n",
+        "c.yaml:1: engines[1].bearer_token_file: /nope/token: cannot be read: No such file or directory",
     ),
 }  # fmt: skip
 
@@ -130,9 +148,18 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, case: str) 
     places = {"none.yaml", "none.yml", "c.yaml", "."}
     done = call(*(str(tmp_path / each) if each in places else each for each in arguments))
     assert done.returncode == 2
-    assert said in done.stderr
+    assert said.replace("{folder}", str(tmp_path)) in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("Error: ")
+
+
+def test_a_misspelt_variable_is_warned_of_and_those_of_kubernetes_are_not() -> None:
+    kubernetes = {"THRASHOLD_PORT": "tcp://10.0.0.1:9807", "THRASHOLD_SERVICE_HOST": "10.0.0.1"}
+    done = call("--once", environ={"THRASHOLD_ENGINE": "http://127.0.0.1:1", **kubernetes})
+    assert done.returncode == 2
+    warning, error = done.stderr.splitlines()
+    assert warning.endswith("THRASHOLD_ENGINE is no setting; did you mean THRASHOLD_ENGINES?")
+    assert error.startswith("Error: no engine to read: ")
 
 
 def test_the_help_tells_the_default_address_that_the_settings_hold() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.settings import RefusedError, SettingsError, environment_names, load
+from exporter.settings import RefusedError, SettingsError, load, load_with_places
+from exporter.settings_schema import environment_names, misspelt_variables
 from exporter.sidecar_settings import SidecarSettings
 from tests.exporter.settings_files import refusal, write
 
@@ -139,8 +140,81 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     assert "more than 100000 values" in refusal(Outer, file=write(tmp_path, "\n".join(lines)))
 
 
-def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
-    assert load(Outer, file=write(tmp_path, "# nothing\n")) == Outer()
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}\n"])
+def test_an_empty_file_gives_the_defaults_and_is_known_to_be_empty(tmp_path: Path, text: str) -> None:
+    loaded = load_with_places(Outer, file=write(tmp_path, text))
+    assert (loaded.settings, loaded.file_is_empty) == (Outer(), True)
+    assert not load_with_places(Outer, file=write(tmp_path, "items: []\n")).file_is_empty
+    assert not load_with_places(Outer).file_is_empty
+
+
+def test_files_that_can_not_be_read_are_refused_with_line_and_key(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("")
+    load_with_places(Outer, file=write(tmp_path, "file: there\n")).check_files()
+    for name, reason in (("gone", "No such file or directory"), (".", "Is a directory")):
+        file = write(tmp_path, f"text: a\nfile: {name}\n")
+        with pytest.raises(SettingsError) as caught:
+            load_with_places(Outer, file=file).check_files()
+        assert str(caught.value) == f"{file}:2: file: {tmp_path / name}: cannot be read: {reason}"
+    with pytest.raises(SettingsError, match=r"settings.yaml:1: file: .*null byte"):
+        load_with_places(Outer, file=write(tmp_path, 'file: "a\\0b"\n')).check_files()
+    with pytest.raises(SettingsError, match=r"^THRASHOLD_FILE: file: gone: cannot be read"):
+        load_with_places(Outer, environ={"THRASHOLD_FILE": "gone"}).check_files()
+
+
+def test_what_is_found_out_later_is_refused_with_its_place(tmp_path: Path) -> None:
+    file = write(tmp_path, "text: a\nitems:\n  - a\n  - name: b\n    size: 3\n")
+    loaded = load_with_places(Outer, file=file)
+    late = RefusedError("size", "is odd")
+    assert str(loaded.refusal(late, ("items", 1))) == f"{file}:5: items[1].size: is odd"
+    assert str(loaded.refusal(late, ("items", 0))) == f"{file}:3: items[0].size: is odd"
+    assert str(loaded.refusal(RefusedError("limit", "is not set"))) == f"{file}: limit: is not set"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ENGINE", "ENGINES"),
+        ("ENGINE_URL", "ENGINES"),
+        ("LISTN", "LISTEN"),
+        ("LISTEN_PORT", "LISTEN"),
+        ("INTERVAL", "INTERVAL_SECONDS"),
+        ("WEBCONFIG", "WEB_CONFIG"),
+        ("CONFIG_FILE", "CONFIG"),
+    ],
+)
+def test_a_misspelt_variable_is_told_from_what_it_should_be(name: str, meant: str) -> None:
+    found = misspelt_variables(SidecarSettings, {f"THRASHOLD_{name}": "9807"}, also=("THRASHOLD_CONFIG",))
+    assert list(found) == [(f"THRASHOLD_{name}", f"THRASHOLD_{meant}")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        # what is read
+        ("THRASHOLD_LISTEN", ":1"),
+        ("THRASHOLD_CONFIG", "a.yaml"),
+        # what Kubernetes sets for services called thrashold and thrashold-engines
+        ("THRASHOLD_PORT", "tcp://10.0.0.1:9807"),
+        ("THRASHOLD_SERVICE_HOST", "10.0.0.1"),
+        ("THRASHOLD_SERVICE_PORT", "9807"),
+        ("THRASHOLD_SERVICE_PORT_METRICS", "9807"),
+        ("THRASHOLD_PORT_9807_TCP", "tcp://10.0.0.1:9807"),
+        ("THRASHOLD_PORT_9807_TCP_PROTO", "tcp"),
+        ("THRASHOLD_PORT_9807_TCP_PORT", "9807"),
+        ("THRASHOLD_PORT_9807_TCP_ADDR", "10.0.0.1"),
+        ("THRASHOLD_ENGINES_PORT", "tcp://10.0.0.1:9807"),
+        ("THRASHOLD_ENGINES_SERVICE_HOST", "10.0.0.1"),
+        ("THRASHOLD_ENGINES_PORT_9807_TCP_ADDR", "10.0.0.1"),
+        # what others set, for themselves
+        ("THRASHOLD_VERSION", "0.1"),
+        ("THRASHOLD_LOG_LEVEL", "debug"),
+        ("ENGINES", "x"),
+        ("MY_THRASHOLD_ENGINE", "x"),
+    ],
+)
+def test_what_is_read_or_others_set_is_no_misspelt_variable(name: str, value: str) -> None:
+    assert list(misspelt_variables(SidecarSettings, {name: value}, also=("THRASHOLD_CONFIG",))) == []
 
 
 @pytest.mark.parametrize(

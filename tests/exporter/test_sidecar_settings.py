@@ -8,7 +8,7 @@ import pytest
 
 from exporter.facts import engine_facts
 from exporter.sample import STALE_AFTER_SECONDS
-from exporter.settings import SettingsError, load
+from exporter.settings import RefusedError, load
 from exporter.sidecar_settings import EngineSettings, SidecarSettings, parse_address
 from tests.exporter.settings_files import refusal, write
 
@@ -169,8 +169,9 @@ def test_the_facts_of_an_engine_follow_from_its_settings(tmp_path: Path) -> None
 def test_a_model_config_that_tells_nothing_is_refused_by_name(tmp_path: Path, body: str) -> None:
     config = tmp_path / "config.json"
     config.write_text(body)
-    with pytest.raises(SettingsError, match=r"config\.json: "):
+    with pytest.raises(RefusedError, match=r"config\.json: ") as refused:
         engine_facts(EngineSettings("http://a", model_config=config))
+    assert refused.value.key == ("model_config",)
     config.unlink()
-    with pytest.raises(SettingsError, match=r"config\.json: cannot be read"):
+    with pytest.raises(RefusedError, match=r"config\.json: cannot be read"):
         engine_facts(EngineSettings("http://a", model_config=config))
