@@ -9,7 +9,6 @@ from drill.sidecar import Reading
 from drill.story import (
     DEMAND_FITS,
     SWAPPED_ALLOWED,
-    THRASH_TOKENS_PER_PREEMPTION,
     TOKEN_INTERVAL_SECONDS,
     USAGE_IS_MEMORY,
 )
@@ -102,10 +101,16 @@ ROWS: tuple[Row, ...] = (
         _plain(number),
         short="tokens/preemption",
         window=30.0,
-        absent="under 5 preempted",
-        crossed=lambda value: value < THRASH_TOKENS_PER_PREEMPTION,
+        absent="too few preempted",
     ),
-    Row("work done again", "wasted_work_ratio", _plain(percent), short="wasted", top=1.0, window=30.0),
+    Row(
+        "moved or recomputed",
+        "wasted_work_ratio",
+        _plain(lambda value: f"{percent(value)} of tokens"),
+        short="moved or recomputed",
+        top=1.0,
+        window=30.0,
+    ),
     Row("swapped out so far", "swap_bytes_estimate_total", _plain(size), short="swap", absent="no swap seen"),
     Row("tail fragmentation", "tail_fragmentation_tokens", _tail, {"bound": "expected"}, short="tail"),
     Row(
@@ -140,6 +145,8 @@ ROWS: tuple[Row, ...] = (
         _plain(lambda value: "yes" if value else "no"),
         short="thrashing",
         top=1.0,
+        window=30.0,
+        absent="not known yet",
         crossed=lambda value: value > 0,
     ),
 )

@@ -145,9 +145,14 @@ def _row(row: Row, state: State, width: int, glyphs: Glyphs) -> list[Segment]:
 
 
 def _why_absent(row: Row, state: State) -> str:
+    missing = _missing_seconds(row, state)
+    return f"needs {missing:.0f} s more" if missing >= 1 else row.absent
+
+
+def _missing_seconds(row: Row, state: State) -> float:
+    """How much the row's window still lacks; 0 where it speaks of none."""
     known_for = state.elapsed - state.history[0][0] if state.history else 0.0
-    missing = row.window - known_for
-    return f"needs {missing:.0f} s more" if row.window and missing >= 1 else row.absent
+    return max(0.0, row.window - known_for)
 
 
 def sparkline(row: Row, state: State, cells: int, glyphs: Glyphs) -> str:
@@ -202,10 +207,14 @@ def _painted(line: Sequence[Segment], width: int, *, colour: bool) -> str:
 def plain(state: State, width: int) -> str:
     """The same content for a log: one entry of lines of at most ``width`` characters."""
     reading = state.history[-1][1] if state.history else Reading({}, {})
-    parts = [
-        f"{row.short} {' '.join(row.show(value, reading).split())}"
-        for row in ROWS
-        if (value := row.value(reading)) is not None
-    ]
+    parts, unknown = [], []
+    for row in ROWS:
+        value = row.value(reading)
+        if value is not None:
+            parts.append(f"{row.short} {' '.join(row.show(value, reading).split())}")
+        elif _missing_seconds(row, state) >= 1:
+            unknown.append(row.short)
     text = f"{minute(state.elapsed):>5}  {PHASE_WORDS.get(state.phase, state.phase)}: {', '.join(parts)}"
+    if unknown:
+        text += f"; not known yet: {', '.join(unknown)}"
     return textwrap.fill(text, width, subsequent_indent=" " * 7, break_long_words=False)

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 
 from drill.recording import KV_BYTES_PER_TOKEN, Scrape, number
 from drill.sidecar import Cost, Reading
-from drill.story import PLAIN_TOKENS_PER_PREEMPTION, THRASH_TOKENS_PER_PREEMPTION, Event
+from drill.story import Event
 from drill.words import minute, percent, seconds, size
 
 INCIDENT_KV_BYTES_PER_TOKEN = 2 * 80 * 8 * 128 * 2
 """K and V x 80 layers x 8 KV heads x 128 values x 2 bytes: the model of the incident."""
 
+INCIDENT = "the incident (a fleet down for 47 minutes after its KV caches thrashed)"
+"""What is meant by it, where it is spoken of first."""
+
 _ON_ITS_WAY_SECONDS = 3.0
 """What the engine said last is not expected of the sidecar: read, cycle and scrape take up to a second each."""
+
+SWAPPED_BYTES = "swap_bytes_estimate_total"
+"""Exists once sequences were seen swapped: an engine that swaps computes nothing again."""
 
 Value = Callable[[Reading], float | None]
 
@@ -38,6 +44,11 @@ def swapped(reading: Reading) -> float | None:
 def preemptions(reading: Reading) -> float | None:
     """Preemptions so far."""
     return reading.get("preemptions_total")
+
+
+def wasted(reading: Reading) -> float | None:
+    """Share of the tokens that preemption had moved, where the engine swaps, or computed again."""
+    return reading.get("wasted_work_ratio")
 
 
 EXPECTED: tuple[tuple[str, str, Value], ...] = (
@@ -102,11 +113,12 @@ def failures(run: Run) -> list[str]:
 
 def report(run: Run, width: int) -> str:
     """What happened, as a short list of lines of at most ``width`` characters."""
-    sentences = [_pool(run), _lead(run), _preempted(run), _swap(run), _clients(run), _sidecar(run)]
+    parts = (_pool, _lead, _preempted, _swap, _moved, _clients, _sidecar)
+    sentences = "\n".join(text for part in parts if (text := part(run)))
     points = (
         textwrap.fill(text, min(width, 100), initial_indent="  * ", subsequent_indent="    ")
-        for text in sentences
-        if text
+        # whoever reads of the incident for the first time wants to know which
+        for text in sentences.replace("the incident", INCIDENT, 1).split("\n")
     )
     return "\n".join(["WHAT HAPPENED", *points])
 
@@ -134,26 +146,43 @@ def _preempted(run: Run) -> str:
     text = f"{total:.0f} preemption{'' if total == 1 else 's'}."
     each = run.last("tokens_per_preemption")
     if each is not None:
-        thrash = each < PLAIN_TOKENS_PER_PREEMPTION
-        word = "near or in thrash" if thrash else "a full pool, not yet thrash"
-        text += (
-            f" {each:.0f} tokens were generated for each: {word}"
-            f" (below {THRASH_TOKENS_PER_PREEMPTION}; in the incident it was about 2)."
-        )
-    wasted = run.peak(lambda reading: reading.get("wasted_work_ratio"))
-    return text + (f" Up to {percent(wasted)} of the work was done again (estimate)." if wasted else "")
+        text += f" {each:.0f} tokens were generated for each, where the incident had about 2{_thrash(run)}."
+    again = run.peak(wasted)
+    if again and run.last(SWAPPED_BYTES) is None:
+        text += f" Up to {percent(again)} of the tokens worked on had been computed before (estimate)."
+    return text
+
+
+def _thrash(run: Run) -> str:
+    """What the sidecar itself says of it, where it says anything."""
+    if run.last("thrashing") is None:
+        return ""
+    thrashed = run.peak(lambda reading: reading.get("thrashing"))
+    return ": it thrashed" if thrashed else ": a full pool that does not thrash"
 
 
 def _swap(run: Run) -> str:
     times = sum(1 for _, reading in run.history if swapped(reading))
-    moved = run.last("swap_bytes_estimate_total")
-    if not times or moved is None:
+    if not times:
         return ""
+    return (
+        f"Zero-swap invariant broken: sequences were swapped out in {times} of {len(run.history)} readings."
+        " Find out why swap is on; turning it off takes a drain and a restart."
+    )
+
+
+def _moved(run: Run) -> str:
+    moved = run.last(SWAPPED_BYTES)
+    if moved is None:
+        return ""
+    text = f"About {size(moved)} were swapped out and as much back in (estimate)"
+    share = run.peak(wasted)
+    if share:
+        text += f": up to {percent(share)} of the tokens moved or generated, not of time"
     scaled = moved * INCIDENT_KV_BYTES_PER_TOKEN / KV_BYTES_PER_TOKEN
     return (
-        f"Zero-swap invariant broken: sequences were swapped out in {times} of {len(run.history)} readings,"
-        f" about {size(moved)} in all and the same back (estimate). This model is tiny; on the incident's"
-        f" model, at {INCIDENT_KV_BYTES_PER_TOKEN // 1024} KiB a token, it is {size(scaled)} each way."
+        f"{text}. This model is tiny; with the model of the incident, at"
+        f" {INCIDENT_KV_BYTES_PER_TOKEN // 1024} KiB a token, it would be {size(scaled)} each way."
     )
 
 

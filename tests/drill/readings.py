@@ -15,6 +15,8 @@ def reading(**changed: float) -> Reading:
         "swapped": 1.0,
         "preemptions": 9.0,
         "each": 800.0,
+        "thrashing": 0.0,
+        "wasted": 0.72,
         **changed,
     }
     whose = 'engine="e",model_name="m",rank="0"'
@@ -28,6 +30,8 @@ thrashold_sequences{{state="waiting",{whose}}} {values["waiting"]}
 thrashold_swapped_sequences{{{whose}}} {values["swapped"]}
 thrashold_preemptions_total{{{whose}}} {values["preemptions"]}
 thrashold_tokens_per_preemption{{{whose}}} {values["each"]}
+thrashold_thrashing{{{whose}}} {values["thrashing"]}
+thrashold_wasted_work_ratio{{{whose}}} {values["wasted"]}
 thrashold_swap_bytes_estimate_total{{{whose}}} 58635080
 thrashold_pingpong_ratio{{method="bound",{whose}}} 0
 thrashold_client_aborts_total{{engine="e"}} 77
@@ -35,6 +39,13 @@ thrashold_signal_info{{signal="kv_usage_ratio",confidence="measured",method="gau
 thrashold_signal_info{{signal="thrashold_pingpong_ratio",confidence="lower_bound",method="x"}} 1
 """
     return parsed(page)
+
+
+def without(whole: Reading, *names: str) -> Reading:
+    """The same reading before the signals ``names`` are known."""
+    return Reading(
+        {key: value for key, value in whole.values.items() if key[0] not in names}, whole.confidence
+    )
 
 
 CALM = reading(usage=0.16, demand=0.2, waiting=0, swapped=0, preemptions=0)

@@ -11,7 +11,8 @@ from drill.rows import ROWS
 from drill.screen import ASCII, BLOCKS, Glyphs, frame, plain, sparkline
 from drill.sidecar import Reading
 from drill.words import percent, seconds, size
-from tests.drill.readings import CALM, reading, state
+from exporter.catalogue import SIGNALS
+from tests.drill.readings import CALM, reading, state, without
 
 ESCAPE = "\x1b"
 
@@ -35,10 +36,11 @@ def test_a_frame_at_80_columns_tells_the_story() -> None:
     rows = {line[:19].strip(): line for line in lines[5:]}
     assert re.search(r"^KV cache in use     97%  \(peak 100%\) .* measured$", rows["KV cache in use"])
     assert re.search(r" 0: not proven .* lower bound$", rows["ping-pong, at least"])
+    assert " 72% of tokens " in rows["moved or recomputed"]
     assert " 58.6 MB " in rows["swapped out so far"]
     assert rows["first token, p99"].endswith("needs 47 s more")
     assert "absent" in rows["slow first tokens"]
-    assert " 0:13  1 swapped out: zero-swap invariant broken. Drain, restart this worker" in lines
+    assert " 0:13  1 swapped out: zero-swap invariant broken. Find out why swap is on" in lines
 
 
 def test_colour_changes_nothing_but_colour() -> None:
@@ -82,6 +84,25 @@ def test_plain_lines_hold_the_same_numbers() -> None:
     assert text.startswith("0:13 OVERLOAD: KV 97% (peak 100%), demand 2.50 x, running 11, waiting 52,")
     assert "ping-pong 0: not proven" in text
     assert ESCAPE not in text
+
+
+def test_what_is_not_known_yet_says_so() -> None:
+    early, late = state(13.0, without(CALM, "thrashing")), state(60.0, without(CALM, "thrashing"))
+    assert f"{'thrashing':<19} needs 17 s more" in frame(early, 80, colour=False)
+    assert f"{'thrashing':<19} not known yet" in frame(late, 80, colour=False)
+    words = " ".join(plain(early, 80).split())
+    assert words.endswith("; not known yet: token gap, TTFT p99, thrashing")
+    assert "thrashing" not in plain(late, 80)
+
+
+def test_each_row_shows_a_signal_and_waits_for_its_window() -> None:
+    # what these two look further back for only adds to what they know by then
+    sooner = {"thrashing": 30.0, "pingpong_ratio": 30.0}
+    catalogue = {signal.name: signal for signal in SIGNALS}
+    for row in ROWS:
+        signal = catalogue[row.signal]
+        known = sooner.get(row.signal, signal.window_seconds)
+        assert row.window in {0, known}, row.title
 
 
 def test_numbers_are_worded_short() -> None:

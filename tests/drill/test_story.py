@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from drill.sidecar import Reading
 from drill.story import LINES, new_events
-from tests.drill.readings import reading
+from tests.drill.readings import reading, without
 
 
 def test_each_line_speaks_once_and_in_80_columns() -> None:
@@ -15,7 +16,7 @@ def test_each_line_speaks_once_and_in_80_columns() -> None:
         "memory",
         "swap",
         "preemptions",
-        "tokens per preemption",
+        "full",
     ]
     assert new_events(first, 2.0, reading()) == ()
     after = new_events(first, 3.0, reading(usage=0.3, waiting=0))
@@ -39,11 +40,16 @@ def test_a_line_that_is_only_reached_is_not_crossed(changed: dict[str, float], k
     assert key not in {event.key for event in new_events((), 0.0, reading(**changed))}
 
 
-def test_tokens_per_preemption_tell_thrash_from_a_full_pool() -> None:
-    def said(each: float) -> str:
-        events = new_events((), 0.0, reading(each=each))
-        return next(event.text for event in events if event.key == "tokens per preemption")
+def test_whether_it_thrashes_is_the_sidecars_word() -> None:
+    def said(shown: Reading) -> list[str]:
+        return [event.text for event in new_events((), 0.0, shown) if event.key in {"thrashing", "full"}]
 
-    assert said(2) == "only 2 tokens per preemption: thrash"
-    assert said(100) == "100 tokens per preemption: close to thrash (that is below 50)"
-    assert said(800) == "800 tokens per preemption: full, but not thrashing (that is below 50)"
+    assert said(reading(each=2, thrashing=1)) == ["thrashing: 2 tokens for each preemption"]
+    assert said(reading(each=2)) == ["2 tokens per preemption: full, but not thrashing"]
+    assert said(without(reading(thrashing=1), "tokens_per_preemption")) == ["thrashing"]
+    assert said(without(reading(), "thrashing")) == [], "absent is not known yet"
+
+
+def test_thrash_that_comes_later_is_told_too() -> None:
+    before = new_events((), 1.0, reading())
+    assert [event.key for event in new_events(before, 2.0, reading(thrashing=1))] == ["thrashing"]

@@ -8,7 +8,11 @@ from drill.recording import Scrape
 from drill.sidecar import Cost, Reading
 from drill.story import new_events
 from drill.summary import NEXT, Run, failures, report
-from tests.drill.readings import CALM, reading
+from tests.drill.readings import CALM, reading, without
+
+
+def said(*shown: Reading) -> str:
+    return " ".join(report(run(CALM, *shown), 80).split())
 
 
 def page(usage: float, preemptions: float) -> bytes:
@@ -49,7 +53,44 @@ def test_the_report_keeps_to_the_width_and_scales_the_swap() -> None:
     assert max(map(len, (text + "\n" + NEXT).split("\n"))) <= 80
     words = " ".join(text.split())
     assert "peaked at 97% with up to 52 sequences waiting, and stands at 97%." in words
-    assert "800 tokens were generated for each: a full pool, not yet thrash" in words
-    assert "on the incident's model, at 320 KiB a token, it is 37.5 GB each way." in words
+    assert "with the model of the incident, at 320 KiB a token, it would be 37.5 GB each way." in words
     assert "77 clients left early; vLLM itself counts 0, the clients' own log 77." in words
     assert "with 0.5% of one core and at most 46.0 MB of memory." in words
+
+
+def test_whether_it_thrashed_is_told_as_the_sidecar_says() -> None:
+    assert "a full pool that does not thrash." in said(reading(each=2))
+    assert ": it thrashed." in said(reading(thrashing=1))
+    assert ": it thrashed." in said(reading(thrashing=1), reading())
+    unknown = report(run(without(CALM, "thrashing"), without(reading(), "thrashing")), 80)
+    assert "800 tokens were generated for each, where the incident" in " ".join(unknown.split())
+    assert "it thrashed" not in unknown
+    assert "does not thrash" not in unknown
+
+
+def test_an_engine_that_swaps_computes_nothing_again() -> None:
+    swapping = said(reading())
+    assert (
+        "58.6 MB were swapped out and as much back in (estimate): up to 72% of the tokens moved or"
+        in swapping
+    )
+    assert "moved or generated, not of time" in swapping
+    assert "computed before" not in swapping
+    gone = ("swap_bytes_estimate_total", "swapped_sequences")
+    recomputing = " ".join(report(run(without(CALM, *gone), without(reading(), *gone)), 80).split())
+    assert "Up to 72% of the tokens worked on had been computed before (estimate)." in recomputing
+    assert "swap" not in recomputing
+
+
+def test_the_incident_is_told_where_it_is_spoken_of_first() -> None:
+    each = "each, where the incident (a fleet down for 47 minutes after its KV caches thrashed) had about 2"
+    assert said(reading()).count("a fleet down for 47 minutes") == 1
+    assert each in said(reading())
+    later = report(
+        run(without(CALM, "tokens_per_preemption"), without(reading(), "tokens_per_preemption")), 80
+    )
+    assert "with the model of the incident (a fleet down for 47" in " ".join(later.split())
+
+
+def test_a_swap_is_a_question_before_it_is_a_restart() -> None:
+    assert "Find out why swap is on; turning it off takes a drain and a restart." in said(reading())
