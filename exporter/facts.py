@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from exporter.derive.blocks import gpu_bytes_per_token
 from exporter.derive.phenomenon import EngineFacts
 from exporter.kv_geometry import GeometryError, KvGeometry, kv_geometry
+from exporter.sample import EngineSample
 from exporter.settings import RefusedError
 from exporter.sidecar_settings import EngineSettings
 
@@ -37,6 +39,18 @@ def engine_facts(settings: EngineSettings) -> EngineFacts:
         time_per_output_token_slo_seconds=settings.slo.tpot_seconds,
         long_prompt_tokens=float(settings.long_prompt_tokens),
     )
+
+
+def keys_for_bytes(settings: EngineSettings, sample: EngineSample) -> tuple[str, ...]:
+    """Name the keys any one of which would tell the model's KV bytes a token; none where it is known."""
+    if settings.kv_bytes_per_token is not None or settings.model_config is not None:
+        return ()
+    keys = ("kv_bytes_per_token", "model_config")
+    # Where the engine tells what one GPU holds, the number of GPUs is all that is missing.
+    if not any(gpu_bytes_per_token(rank, EngineFacts()) is not None for rank in sample.ranks):
+        return keys
+    gpus_told = settings.tensor_parallel is not None or settings.pipeline_parallel is not None
+    return () if gpus_told else (*keys, "tensor_parallel")
 
 
 def _geometry(settings: EngineSettings, file: Path) -> KvGeometry:

@@ -15,6 +15,7 @@ from typing import Any
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.registry import detect
 from exporter.exposition import Reader
+from exporter.facts import keys_for_bytes
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample
 from exporter.sidecar_settings import EngineSettings
@@ -50,6 +51,7 @@ class EngineSource:
     """
 
     def __init__(self, settings: EngineSettings, clock: Callable[[], float], interval_seconds: float) -> None:
+        self._settings = settings
         self._name = settings.name
         self._interval = interval_seconds
         self._endpoint = Endpoint(settings, clock)
@@ -169,6 +171,7 @@ class EngineSource:
         )
 
     def _succeeded(self, sample: EngineSample) -> None:
+        is_first = self._sample is None
         self._sample = sample
         self._answering = True
         self._last_error = ""
@@ -179,6 +182,20 @@ class EngineSource:
             )
         self._state = sample.kind
         self._failures_in_a_row = 0
+        if is_first:
+            self._say_what_bytes_need(sample)
+
+    def _say_what_bytes_need(self, sample: EngineSample) -> None:
+        """Say once why a whole group of signals stays absent: it looks like a fault and is a choice."""
+        keys = keys_for_bytes(self._settings, sample)
+        if keys:
+            _log.info(
+                "engine %s: signals in bytes of KV cache stay absent until a --config FILE sets %s or %s for it"
+                " (docs/settings.md)",
+                self._name,
+                ", ".join(keys[:-1]),
+                keys[-1],
+            )
 
     def _failed(self, reason: Reason, line: str) -> None:
         self._answering = False

@@ -122,35 +122,6 @@ def test_wrong_answers_have_a_reason_and_a_line(behaviour: Behaviour, reason: Re
     assert "secret" not in line
 
 
-@pytest.mark.parametrize(
-    ("series", "engine"),
-    [
-        ("llamacpp:requests_processing", "llama.cpp"),
-        ("sglang:num_queue_reqs", "SGLang"),
-        ("sglang_num_queue_reqs", "SGLang"),
-        ("trtllm_kv_cache_utilization", "TensorRT-LLM"),
-        ('nv_trt_llm_request_metrics{request_type="waiting"}', "TensorRT-LLM behind Triton"),
-        ("tgi_queue_size", "Text Generation Inference"),
-        ("lmdeploy:num_requests_running", "LMDeploy"),
-        ("dynamo_frontend_queued_requests", "Dynamo"),
-    ],
-)
-def test_an_engine_that_is_not_read_yet_is_called_by_its_name(series: str, engine: str) -> None:
-    body = f"python_info 1\nhttp_requests_total 5\n{series} 2\n".encode()
-    reason, line = failed(observed(page(body)))
-    assert reason == Reason.NOT_AN_ENGINE
-    assert line.endswith(f": looks like the page of {engine}; this release reads vLLM"), line
-
-
-def test_an_engine_that_is_read_but_says_nothing_we_know_is_not_sent_elsewhere() -> None:
-    _, line = failed(observed(page(b"vllm:what_it_says_in_a_year 1\n")))
-    assert "looks like the page of vLLM, but no series on it is one that is known; please report" in line
-
-
-def test_the_engine_behind_a_front_end_that_passes_its_series_on_is_read() -> None:
-    assert ranks(observed(page(b"dynamo_frontend_queued_requests 1\n" + PAGE))) == 1
-
-
 def ranks(observation: Observation) -> int:
     assert observation.status.answering, observation.status.last_error
     assert observation.engine is not None

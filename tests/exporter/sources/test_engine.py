@@ -157,7 +157,7 @@ def test_a_restart_on_the_same_port_is_dead_at_once_and_back_at_once(
     async def work() -> None:
         async with serving(page(fixture("vllm-0.32.0/113.prom"))) as server:
             port = server.port
-            engine = source(server.url, interval=0.03, name="worker-1")
+            engine = source(server.url, interval=0.03, name="worker-1", kv_bytes_per_token=1.0)
             task = running(engine)
             await task.__aenter__()
             await until(lambda: engine.observe().engine is not None)
