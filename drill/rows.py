@@ -21,7 +21,8 @@ class Row:
 
     ``show`` words its value; it may look at further signals. ``top`` is what fills the sparkline (None:
     the largest value seen). ``window`` is the trailing time the signal speaks of, so that it is absent
-    before; ``absent`` says why it may be absent afterwards.
+    before; ``absent`` says why it may be absent afterwards. On a short screen the row with the most
+    ``spare`` gives way first.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Row:
     window: float = 0.0
     absent: str = "absent"
     crossed: Callable[[float], bool] = lambda _: False
+    spare: int = 0
 
     def value(self, reading: Reading) -> float | None:
         """The value in ``reading``, or None while it is absent."""
@@ -85,10 +87,10 @@ ROWS: tuple[Row, ...] = (
         short="demand",
         crossed=lambda value: value > DEMAND_FITS,
     ),
-    Row("sequences running", "sequences", _plain(number), {"state": "running"}, short="running"),
-    Row("  waiting", "sequences", _plain(number), {"state": "waiting"}, short="waiting"),
+    Row("sequences running", "sequences", _plain(number), {"state": "running"}, short="running", spare=1),
+    Row("sequences waiting", "sequences", _plain(number), {"state": "waiting"}, short="waiting"),
     Row(
-        "  swapped out",
+        "sequences swapped",
         "swapped_sequences",
         _swapped,
         short="swapped",
@@ -112,7 +114,9 @@ ROWS: tuple[Row, ...] = (
         window=30.0,
     ),
     Row("swapped out so far", "swap_bytes_estimate_total", _plain(size), short="swap", absent="no swap seen"),
-    Row("tail fragmentation", "tail_fragmentation_tokens", _tail, {"bound": "expected"}, short="tail"),
+    Row(
+        "tail fragmentation", "tail_fragmentation_tokens", _tail, {"bound": "expected"}, short="tail", spare=2
+    ),
     Row(
         "ping-pong, at least",
         "pingpong_ratio",
@@ -121,6 +125,7 @@ ROWS: tuple[Row, ...] = (
         "ping-pong",
         top=1.0,
         window=30.0,
+        spare=3,
     ),
     Row(
         "time between tokens",
@@ -138,6 +143,7 @@ ROWS: tuple[Row, ...] = (
         _plain(number),
         {"slo": "ttft", "good": "false"},
         short="slow starts",
+        spare=4,
     ),
     Row(
         "thrashing",
@@ -150,3 +156,10 @@ ROWS: tuple[Row, ...] = (
         crossed=lambda value: value > 0,
     ),
 )
+
+
+def most_telling(count: int) -> tuple[Row, ...]:
+    """``count`` of the rows, in their order: those with the least to spare, the first of them before the last."""
+    by_worth = sorted(ROWS, key=lambda row: row.spare)
+    kept = {row.title for row in by_worth[:count]}
+    return tuple(row for row in ROWS if row.title in kept)

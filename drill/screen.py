@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drill.rows import ROWS, Row
+from drill.rows import ROWS, Row, most_telling
 from drill.sidecar import Reading
 from drill.story import Event
 from drill.words import minute
@@ -17,6 +17,9 @@ PHASE_WORDS = {"idle": "idle", "load": "calm load", "overload": "OVERLOAD", "aft
 _WIDEST = 120
 _TITLE, _NOW, _SURE = 19, 19, 11
 _NARROWEST_SPARK = 10
+_HEAD, _HEAD_BLANKS = 3, 2
+_EVENTS = 8
+"""Lines for events, before rows that can be spared: a burst that fills the pool has as many to tell."""
 _READING_HOLDS_SECONDS = 3.0
 
 _CODES = {
@@ -81,21 +84,36 @@ def frame(
 ) -> str:
     """The whole screen as lines of at most ``width`` characters, at most ``height`` of them.
 
-    Where ``height`` is short, older events go first, then rows from the end.
+    Where ``height`` is short, blank lines go first, then rows with much to spare, then older events.
     """
     width = min(width, _WIDEST)
-    head = [*_head(state, width, glyphs), [], _titles(state, width, glyphs)]
-    rows = [_row(row, state, width, glyphs) for row in ROWS]
+    rows, room, blank = _fitted(height)
     events = [line for event in state.events for line in _event(event, width)] or _hint(state)
-    if height is not None:
-        rows = rows[: max(1, height - len(head))]
-        room = height - len(head) - len(rows) - 1
+    if room is not None:
         events = events[-room:] if room > 0 else []
-    lines = [*head, *rows, *([[], *events] if events else [])]
+    title, bar = _head(state, width, glyphs)
+    gap: list[list[Segment]] = [[]] if blank else []
+    lines = [title, *gap, bar, *gap, _titles(state, width, glyphs, shown=len(rows))]
+    lines += [_row(row, state, width, glyphs) for row in rows]
+    lines += [[], *events] if events else []
     return "\n".join(_painted(line, width, colour=colour) for line in lines)
 
 
-def _head(state: State, width: int, glyphs: Glyphs) -> list[list[Segment]]:
+def _fitted(height: int | None) -> tuple[tuple[Row, ...], int | None, bool]:
+    """For a screen of ``height``: its rows, how many lines of events, whether blank lines fit into the head.
+
+    It depends on nothing else, so that no row comes or goes while one looks.
+    """
+    if height is None:
+        return ROWS, None, True
+    blank = height >= _HEAD + _HEAD_BLANKS + len(ROWS) + 1 + _EVENTS
+    left = height - _HEAD - (_HEAD_BLANKS if blank else 0) - 1
+    rows = most_telling(max(1, left - max(0, min(_EVENTS, left // 2))))
+    return rows, left - len(rows), blank
+
+
+def _head(state: State, width: int, glyphs: Glyphs) -> tuple[list[Segment], list[Segment]]:
+    """Its two lines: what this is, and how far it is."""
     left = f"thrashold {glyphs.dot} a real vLLM 0.8.5 fills its KV cache"
     right = state.url.removeprefix("http://")
     if len(left) + 1 + len(right) > width:
@@ -110,7 +128,7 @@ def _head(state: State, width: int, glyphs: Glyphs) -> list[list[Segment]]:
         (glyphs.full, _PHASE_COLOURS.get(phase, "cyan")) if cell < done else (glyphs.rest, "dim")
         for cell, phase in enumerate(state.bar_phases(cells))
     ]
-    return [title, [], [(word, _PHASE_COLOURS.get(state.phase, "cyan")), *bar, (clock, "")]]
+    return title, [(word, _PHASE_COLOURS.get(state.phase, "cyan")), *bar, (clock, "")]
 
 
 def _spark_width(width: int) -> int:
@@ -120,12 +138,13 @@ def _spark_width(width: int) -> int:
     return with_sure if with_sure >= _NARROWEST_SPARK else max(0, room)
 
 
-def _titles(state: State, width: int, glyphs: Glyphs) -> list[Segment]:
+def _titles(state: State, width: int, glyphs: Glyphs, *, shown: int) -> list[Segment]:
     cells = _spark_width(width)
     end = minute(state.total)
     line = glyphs.dash * max(0, cells - 4 - len(end) - 2)
     axis = f"0:00 {line} {end}"[:cells].ljust(cells)
-    return [(f"{'signal':<{_TITLE}} {'now':<{_NOW}} {axis} {'how sure':<{_SURE}}", "dim")]
+    what = "signal" if shown == len(ROWS) else f"signal ({shown} of {len(ROWS)})"
+    return [(f"{what:<{_TITLE}} {'now':<{_NOW}} {axis} {'how sure':<{_SURE}}", "dim")]
 
 
 def _row(row: Row, state: State, width: int, glyphs: Glyphs) -> list[Segment]:

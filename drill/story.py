@@ -45,7 +45,8 @@ def _demand(reading: Reading) -> str | None:
     if demand is None or demand <= DEMAND_FITS:
         return None
     usage = reading.get("kv_usage_ratio") or 0.0
-    return f"asked for {demand:.1f} x the KV pool, while usage still says {percent(usage)}"
+    still = "still " if usage <= USAGE_IS_MEMORY else ""
+    return f"asked for {demand:.1f} x the KV pool, while usage {still}says {percent(usage)}"
 
 
 def _memory(reading: Reading) -> str | None:

@@ -132,11 +132,12 @@ def _pool(run: Run) -> str:
 
 
 def _lead(run: Run) -> str:
-    asked, full = run.when("demand"), run.when("memory")
+    asked = next((event for event in run.events if event.key == "demand"), None)
+    full = run.when("memory")
     if asked is None or full is None:
         return ""
-    lead = f", {full - asked:.0f} s before usage showed it" if full - asked >= 1 else ""
-    return f"More KV was asked for than there is from {minute(asked)} on{lead} (kv_demand_ratio)."
+    lead = f"; {full - asked.at:.0f} s later usage showed it" if full - asked.at >= 1 else ""
+    return f"At {minute(asked.at)} the engine was {asked.text} (kv_demand_ratio){lead}."
 
 
 def _preempted(run: Run) -> str:

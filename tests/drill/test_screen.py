@@ -10,6 +10,7 @@ import pytest
 from drill.rows import ROWS
 from drill.screen import ASCII, BLOCKS, Glyphs, frame, plain, sparkline
 from drill.sidecar import Reading
+from drill.story import Event
 from drill.words import percent, seconds, size
 from exporter.catalogue import SIGNALS
 from tests.drill.readings import CALM, reading, state, without
@@ -54,10 +55,42 @@ def test_colour_changes_nothing_but_colour() -> None:
 def test_a_short_terminal_keeps_the_bar_and_the_newest_events() -> None:
     shown = state(13.0, CALM, reading())
     for height in range(3, 40):
-        assert len(frame(shown, 80, colour=False, height=height).split("\n")) <= max(height, 6)
-    lines = frame(shown, 80, colour=False, height=len(ROWS) + 5 + 2).split("\n")
-    assert lines[-2] == ""
-    assert lines[-1] == f" 0:13  {shown.events[-1].text}"
+        lines = frame(shown, 80, colour=False, height=height).split("\n")
+        assert len(lines) <= max(height, 4)
+        assert lines[0].startswith("thrashold")
+        if height >= 6:
+            assert lines[-1] == f" 0:13  {shown.events[-1].text}"
+
+
+def test_24_lines_hold_the_whole_story_and_the_rows_that_tell_most() -> None:
+    """As many lines as the demo's recording gives; the first of them is the best."""
+    keys = ["demand", "memory", "swap", "preemptions", "full", "first token", "relieved", "clients"]
+    events = tuple(Event(13.0 + second, key, key) for second, key in enumerate(keys))
+    shown = replace(state(86.0, CALM, reading()), events=events)
+    lines = frame(shown, 80, colour=False, height=24).split("\n")
+    assert len(lines) == 24
+    assert [line[7:] for line in lines[-8:]] == keys
+    assert lines[2].startswith("signal (12 of 16)   now ")
+    rows = [line[:19].strip() for line in lines[3:15]]
+    assert rows[:3] == ["KV cache in use", "KV asked for / pool", "sequences waiting"]
+    assert rows[-1] == "thrashing"
+    assert "tail fragmentation" not in rows
+
+
+def test_rows_stand_still_while_events_come() -> None:
+    shown = state(13.0, CALM, reading())
+    silent = replace(shown, events=()), shown
+    pictures = [frame(each, 80, colour=False, height=24).split("\n")[:15] for each in silent]
+    assert pictures[0] == pictures[1]
+
+
+@pytest.mark.parametrize("height", [30, 40, None])
+def test_where_there_is_room_all_is_shown(height: int | None) -> None:
+    lines = frame(state(13.0, CALM, reading()), 80, colour=False, height=height).split("\n")
+    assert lines[1] == lines[3] == ""
+    assert [line[:19].strip() for line in lines[5 : 5 + len(ROWS)]] == [row.title for row in ROWS]
+    assert lines[4].startswith("signal ")
+    assert " of " not in lines[4]
 
 
 def test_before_the_burst_the_frame_says_when_it_comes() -> None:

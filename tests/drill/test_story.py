@@ -53,3 +53,11 @@ def test_whether_it_thrashes_is_the_sidecars_word() -> None:
 def test_thrash_that_comes_later_is_told_too() -> None:
     before = new_events((), 1.0, reading())
     assert [event.key for event in new_events(before, 2.0, reading(thrashing=1))] == ["thrashing"]
+
+
+def test_usage_that_is_high_already_is_not_still_low() -> None:
+    def said(usage: float) -> str:
+        return new_events((), 0.0, reading(usage=usage, demand=1.9))[0].text
+
+    assert said(0.25) == "asked for 1.9 x the KV pool, while usage still says 25%"
+    assert said(0.97) == "asked for 1.9 x the KV pool, while usage says 97%"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from drill.recording import Scrape
 from drill.sidecar import Cost, Reading
-from drill.story import new_events
+from drill.story import Event, new_events
 from drill.summary import NEXT, Run, failures, report
 from tests.drill.readings import CALM, reading, without
 
@@ -94,3 +94,12 @@ def test_the_incident_is_told_where_it_is_spoken_of_first() -> None:
 
 def test_a_swap_is_a_question_before_it_is_a_restart() -> None:
     assert "Find out why swap is on; turning it off takes a drain and a restart." in said(reading())
+
+
+def test_what_was_asked_for_first_stands_in_the_report() -> None:
+    assert "At 0:00 the engine was asked for 2.5 x the KV pool, while usage says 97%" in said(reading())
+    early = replace(
+        run(CALM, reading()), events=(Event(13.0, "demand", "asked"), Event(16.2, "memory", "full"))
+    )
+    words = " ".join(report(early, 80).split())
+    assert "At 0:13 the engine was asked (kv_demand_ratio); 3 s later usage showed it." in words
