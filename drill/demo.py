@@ -111,7 +111,7 @@ def _difference(now: Cost | None, before: Cost | None) -> Cost | None:
     show_default=True,
     help="How long to play, in real time.",
 )
-@click.option("--keep", is_flag=True, help="Leave the sidecar running at the end, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Leave the sidecar running at the end, until Ctrl-C or kill.")
 def main(begin: float, seconds: float, keep: bool) -> None:  # noqa: FBT001 - click calls by name
     """Watch a real vLLM run out of KV cache, as thrashold sees it.
 
@@ -119,9 +119,7 @@ def main(begin: float, seconds: float, keep: bool) -> None:  # noqa: FBT001 - cl
     and what the sidecar says is shown. The exit code is 0 only when the sidecar saw what the
     recording holds.
     """
-    # what ends the demo must end the sidecar as well
-    for kind in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(kind, _interrupt)
+    _end_on_signals()
     try:
         _demo(begin, seconds, keep=keep)
     except (RecordingError, SidecarError) as error:
@@ -133,6 +131,15 @@ def main(begin: float, seconds: float, keep: bool) -> None:  # noqa: FBT001 - cl
         # whoever read us has gone; Python would complain once more when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _end_on_signals() -> None:
+    """What ends the demo must end the sidecar as well."""
+    kinds = [signal.SIGINT, signal.SIGTERM]  # SIGINT as well: a shell lets what it starts with & ignore it
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup asks to go on
+        kinds.append(signal.SIGHUP)
+    for kind in kinds:
+        signal.signal(kind, _interrupt)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -158,8 +165,7 @@ def _demo(begin: float, seconds: float, *, keep: bool) -> None:
         if missed:
             raise SidecarError("; ".join(missed))
         if keep:
-            click.echo(f"\nThe sidecar goes on at {sidecar.url}/ until Ctrl-C.")
-            _wait_for_interrupt()
+            _go_on(sidecar.url)
 
 
 def _shown(player: _Player, engine: Replayer, sidecar: Sidecar) -> Run:
@@ -177,10 +183,11 @@ def _shown(player: _Player, engine: Replayer, sidecar: Sidecar) -> Run:
     return run
 
 
-def _wait_for_interrupt() -> None:
+def _go_on(url: str) -> None:
     with suppress(KeyboardInterrupt):
+        click.echo(f"\nThe sidecar goes on at {url}/ until Ctrl-C, or kill {os.getpid()}.")
         while True:
-            signal.pause()
+            time.sleep(1)  # and not pause(), which sleeps through a signal that comes just before it
 
 
 if __name__ == "__main__":

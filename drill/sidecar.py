@@ -188,7 +188,7 @@ def _free_port() -> int:
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """Hold back a second Ctrl-C while the process is ended: it would leave an orphan."""
-    kinds = (signal.SIGINT, signal.SIGTERM)
+    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before: list[tuple[signal.Signals, Callable[[int, FrameType | None], object] | int | None]] = []
     with contextlib.suppress(ValueError):  # only the main thread may set handlers
         before = [(kind, signal.signal(kind, signal.SIG_IGN)) for kind in kinds]

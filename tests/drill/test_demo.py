@@ -16,10 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 ESCAPE = "\x1b"
 
 
-def demo(*arguments: str) -> subprocess.Popen[str]:
+def demo(*arguments: str, ignored: str = "") -> subprocess.Popen[str]:
     environment = {**os.environ, "COLUMNS": "80", "THRASHOLD_LISTEN": "not an address"}
+    command = (sys.executable, "-m", "drill.demo", *arguments)
+    trap = f"trap '' {ignored}; " if ignored else ""
     return subprocess.Popen(
-        [sys.executable, "-m", "drill.demo", *arguments],
+        ["sh", "-c", trap + 'exec "$@"', "sh", *command],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -45,22 +47,66 @@ def test_a_short_run_end_to_end() -> None:
     assert "WHERE TO LOOK NEXT" in output
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to find the sidecar's process")
+def has_ended(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def wait_until_ended(pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while not has_ended(pid):
+        assert time.monotonic() < deadline, "the sidecar outlived the demo"
+        time.sleep(0.05)
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stdout is not None
+    while words not in (line := process.stdout.readline()):
+        assert line, f"the demo ended before it said {words!r}"
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="needs /proc to find the sidecar's process"
+)
+
+
+@needs_proc
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_ended_early_it_leaves_no_process_behind(kind: signal.Signals) -> None:
     with demo() as process:
-        assert process.stdout is not None
-        while "calm load" not in (line := process.stdout.readline()):
-            assert line, "the demo ended before it began to play"
+        read_until(process, "calm load")
         (sidecar,) = children(process.pid)
         process.send_signal(kind)
         output, _ = process.communicate(timeout=60)
         assert process.returncode == 130
         assert output.endswith("stopped; the sidecar and the replayed engine are gone too\n")
-        deadline = time.monotonic() + 30
-        while Path(f"/proc/{sidecar}").exists():
-            assert time.monotonic() < deadline, "the sidecar outlived the demo"
-            time.sleep(0.05)
+        wait_until_ended(sidecar)
+
+
+@needs_proc
+def test_kept_in_the_background_it_ends_on_each_signal() -> None:
+    """As ``sh -c 'demo --keep &'`` starts it: with SIGINT ignored."""
+    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    kept = [(kind, demo("--seconds", "3", "--keep", ignored="INT")) for kind in kinds]
+    try:
+        for kind, process in kept:
+            read_until(process, f"until Ctrl-C, or kill {process.pid}.")
+            (sidecar,) = children(process.pid)
+            process.send_signal(kind)
+            assert process.wait(30) == 0, kind
+            wait_until_ended(sidecar)
+    finally:
+        for _, process in kept:
+            with process:
+                process.terminate()
+
+
+@needs_proc
+def test_what_nohup_started_outlives_its_terminal() -> None:
+    with demo("--seconds", "3", ignored="HUP") as process:
+        read_until(process, "calm load")
+        process.send_signal(signal.SIGHUP)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
 
 
 def test_a_part_that_the_recording_has_not_is_refused() -> None:
