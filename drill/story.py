@@ -46,7 +46,7 @@ def _demand(reading: Reading) -> str | None:
         return None
     usage = reading.get("kv_usage_ratio") or 0.0
     still = "still " if usage <= USAGE_IS_MEMORY else ""
-    return f"asked for {demand:.1f} x the KV pool, while usage {still}says {percent(usage)}"
+    return f"asked for {demand:.1f} x the KV pool, with usage {still}at {percent(usage)}"
 
 
 def _memory(reading: Reading) -> str | None:

@@ -14,7 +14,7 @@ from drill.words import minute, percent, seconds, size
 INCIDENT_KV_BYTES_PER_TOKEN = 2 * 80 * 8 * 128 * 2
 """K and V x 80 layers x 8 KV heads x 128 values x 2 bytes: the model of the incident."""
 
-INCIDENT = "the incident (a fleet down for 47 minutes after its KV caches thrashed)"
+INCIDENT = "the incident (a fleet down for 47 minutes, its KV caches thrashing)"
 """What is meant by it, where it is spoken of first."""
 
 _ON_ITS_WAY_SECONDS = 3.0
@@ -144,10 +144,11 @@ def _preempted(run: Run) -> str:
     total = run.peak(preemptions)
     if not total:
         return ""
-    text = f"{total:.0f} preemption{'' if total == 1 else 's'}."
+    text = f"{total:.0f} preemption{'' if total == 1 else 's'}"
     each = run.last("tokens_per_preemption")
     if each is not None:
-        text += f" {each:.0f} tokens were generated for each, where the incident had about 2{_thrash(run)}."
+        text += f", {each:.0f} tokens for each{_thrash(run)}. In the incident about 2"
+    text += "."
     again = run.peak(wasted)
     if again and run.last(SWAPPED_BYTES) is None:
         text += f" Up to {percent(again)} of the tokens worked on had been computed before (estimate)."
@@ -159,7 +160,7 @@ def _thrash(run: Run) -> str:
     if run.last("thrashing") is None:
         return ""
     thrashed = run.peak(lambda reading: reading.get("thrashing"))
-    return ": it thrashed" if thrashed else ": a full pool that does not thrash"
+    return ": it thrashed" if thrashed else ": full, but not thrashing"
 
 
 def _swap(run: Run) -> str:

@@ -41,7 +41,7 @@ def test_a_short_run_end_to_end() -> None:
     assert ESCAPE not in output
     assert max(map(len, output.split("\n"))) <= 80
     # Which numbers it is that a read meets depends on when it comes; that demand told it first does not.
-    asked = re.search(r"\*\* asked for [\d.]+ x the KV pool, while usage (still )?says \d+%", output)
+    asked = re.search(r"\*\* asked for [\d.]+ x the KV pool, with usage (still )?at \d+%", output)
     assert asked is not None, output
     assert asked.start() < output.index("zero-swap invariant broken")
     assert "WHERE TO LOOK NEXT" in output

@@ -59,5 +59,5 @@ def test_usage_that_is_high_already_is_not_still_low() -> None:
     def said(usage: float) -> str:
         return new_events((), 0.0, reading(usage=usage, demand=1.9))[0].text
 
-    assert said(0.25) == "asked for 1.9 x the KV pool, while usage still says 25%"
-    assert said(0.97) == "asked for 1.9 x the KV pool, while usage says 97%"
+    assert said(0.25) == "asked for 1.9 x the KV pool, with usage still at 25%"
+    assert said(0.97) == "asked for 1.9 x the KV pool, with usage at 97%"
