@@ -38,6 +38,7 @@ real: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m exporter.reference docs/signals.md
+	$(BIN)/python -m exporter.settings_reference docs/settings.md
 
 clean:
 	rm -rf .venv .real_engine .bench-peers build dist ./*.egg-info

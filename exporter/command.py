@@ -79,7 +79,8 @@ def exporter(
     """Watch engines and serve their signals, once a second.
 
     A flag goes before the environment (THRASHOLD_LISTEN, THRASHOLD_ENGINES with commas between,
-    THRASHOLD_WEB_CONFIG, THRASHOLD_INTERVAL_SECONDS), the environment before the settings file.
+    THRASHOLD_WEB_CONFIG, THRASHOLD_INTERVAL_SECONDS), the environment before the settings file. All that
+    a file can hold: docs/settings.md.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -9,10 +9,10 @@ import msgspec
 
 from exporter.derive.blocks import gpu_bytes_per_token
 from exporter.derive.phenomenon import EngineFacts
+from exporter.engine_settings import EngineSettings
 from exporter.kv_geometry import GeometryError, KvGeometry, kv_geometry
 from exporter.sample import EngineSample
 from exporter.settings import RefusedError
-from exporter.sidecar_settings import EngineSettings
 
 
 def engine_facts(settings: EngineSettings) -> EngineFacts:

@@ -4,7 +4,8 @@ A part declares a frozen dataclass and calls :func:`load`. Precedence, strongest
 environment, file, default. A field that is itself a dataclass is merged field by field; anything
 else, lists too, is replaced as a whole. What a field may say:
 
-- its type, with ``Annotated[..., msgspec.Meta(...)]`` for limits;
+- its type, with ``Annotated[..., msgspec.Meta(...)]`` for limits and, as ``description``, for what it
+  means: the one home of that, which the page of settings is made of;
 - ``Path``: a relative path in a file counts from the folder of that file;
 - ``tuple[X, ...]``: a list in the file, separated by commas in the environment;
 - a dataclass with ``shorthand: ClassVar[str] = "url"`` may be written as that one field's text.

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 
 import httpcore
 
+from exporter.engine_settings import TlsSettings
 from exporter.file_stamp import Stamp
-from exporter.sidecar_settings import TlsSettings
 from exporter.sources.body import BoundedBody
 from exporter.sources.credentials import (
     Authorization,

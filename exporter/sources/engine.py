@@ -14,11 +14,11 @@ from typing import Any
 
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.registry import detect
+from exporter.engine_settings import EngineSettings
 from exporter.exposition import Reader
 from exporter.facts import keys_for_bytes
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample
-from exporter.sidecar_settings import EngineSettings
 from exporter.sources.endpoint import Endpoint, Reply
 from exporter.sources.failure import ReadFailedError, Reason, one_line
 from exporter.sources.lookalike import looks_like

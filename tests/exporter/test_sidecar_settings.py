@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from exporter.engine_settings import EngineSettings
 from exporter.facts import engine_facts
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.settings import RefusedError, load
-from exporter.sidecar_settings import EngineSettings, SidecarSettings, parse_address
+from exporter.sidecar_settings import SidecarSettings, parse_address
 from tests.exporter.settings_files import refusal, write
 
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
+from exporter.engine_settings import EngineSettings
 from exporter.observation import Observation
 from exporter.sample import EngineSample
-from exporter.sidecar_settings import EngineSettings
 from exporter.sources.engine import EngineSource
 from tests.support.captures import fixture
 from tests.support.http_servers import Behaviour, serving

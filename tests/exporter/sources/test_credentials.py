@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from exporter.engine_settings import BasicAuthSettings, TlsSettings
 from exporter.observation import Observation
-from exporter.sidecar_settings import BasicAuthSettings, TlsSettings
 from tests.exporter.sources.certificates import Certificates
 from tests.exporter.sources.reading import PAGE, failed, observed, read, run, source
 from tests.support.http_servers import guarded, page, serving, slam
