@@ -15,7 +15,8 @@ venv: $(STAMP)
 # the stamp comes last, so that an installation that broke off is begun again
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@# setuptools warns at length that folders of a checkout can be imported, which is what an editable one is for
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: $(STAMP)
