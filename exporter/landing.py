@@ -1,13 +1,13 @@
 """The landing page: what the sidecar sees right now, for a person with a browser and no dashboard.
 
-One self-contained page: no assets from elsewhere, readable on a phone, everything escaped.
+One self-contained page: no assets from elsewhere, readable on a phone, everything escaped. On top a
+strip answers whether an engine is in trouble (``landing_strip``); below stands every signal there is.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,9 +15,11 @@ from html import escape
 
 from exporter.cycle import Value
 from exporter.landing_assets import SCRIPT, STYLE
+from exporter.landing_strip import ages_of_old, answers, how_old, present, strip, verdict
+from exporter.landing_values import age, raised, said, seconds, shown
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
-from exporter.signal import PEAK_SECONDS, Kind, Scope, Signal
+from exporter.signal import PEAK_SECONDS, Scope, Signal
 from exporter.source_signals import SIGNAL_INFO
 
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -35,6 +37,8 @@ _SECTIONS = {
     Scope.SOURCE: "Sources",
     Scope.SIDECAR: "The sidecar itself",
 }
+_OF_ENGINES = (Scope.RANK, Scope.ENGINE)
+"""Scopes whose first label is the engine."""
 
 
 def landing_page(publication: Publication) -> bytes:
@@ -49,7 +53,7 @@ def _page(publication: Publication) -> str:
     at = (
         datetime.fromtimestamp(snapshot.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if snapshot.at else "never"
     )
-    state = '<b class="ok">ready</b>' if snapshot.ready else '<b class="bad">no source is fresh</b>'
+    old = ages_of_old(publication)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -59,15 +63,17 @@ def _page(publication: Publication) -> str:
         "<header><h1>thrashold</h1><p>KV cache signals of LLM engines, once a second</p>"
         '<nav><a href="/metrics">metrics</a> <a href="/-/ready">ready</a> <a href="/-/healthy">healthy</a></nav>'
         '</header><p id="lost" class="bad" hidden>The sidecar does not answer; this page stands still.</p>'
-        f'<main><p class="state">{state} <time>{at}</time></p>{_sources(publication)}'
-        f"{_signals(snapshot.values)}</main><script>{SCRIPT}</script></body></html>"
+        f'<main><p class="state">{verdict(publication)} <time>{at}</time></p>'
+        f"{strip(publication, old)}{_sources(publication)}{_signals(snapshot.values, old)}</main>"
+        f"<script>{SCRIPT}</script></body></html>"
     )
 
 
 def _sources(publication: Publication) -> str:
     if not publication.statuses:
         return '<p class="hint">No source has been looked at yet.</p>'
-    rows = "".join(_source_row(each, publication.snapshot.at) for each in publication.statuses)
+    now = present(publication)
+    rows = "".join(_source_row(each, now) for each in publication.statuses)
     return (
         '<section class="card wide"><h2>Sources</h2><table class="sources"><thead><tr><th>source<th>state'
         f'<th class="n">age<th class="n">read<th class="n">errors</thead><tbody>{rows}</tbody></table></section>'
@@ -75,14 +81,15 @@ def _sources(publication: Publication) -> str:
 
 
 def _source_row(status: SourceStatus, now: float) -> str:
-    state = '<b class="ok">up</b>' if status.answering else '<b class="bad">down</b>'
-    age = "never" if status.last_at is None else _age(max(0.0, now - status.last_at))
-    read = "" if status.read_seconds is None else _seconds(status.read_seconds)
+    state = '<b class="ok">up</b>' if answers(status, now) else '<b class="bad">down</b>'
+    last = "never" if status.last_at is None else age(max(0.0, now - status.last_at))
+    read = "" if status.read_seconds is None else seconds(status.read_seconds)
     reasons = ", ".join(f"{count} x {reason}" for reason, count in status.errors)
+    # On a phone the heads are gone and each cell says itself what it is.
     row = (
         f'<tr><td class="name">{escape(status.name)} <small>{escape(status.kind)}</small><td>{state}'
-        f'<td class="n">{age}<td class="n">{read}'
-        f'<td class="n" title="{escape(reasons)}">{sum(count for _, count in status.errors)}'
+        f'<td class="n" data-is="age">{last}<td class="n" data-is="read">{read}'
+        f'<td class="n" data-is="errors" title="{escape(reasons)}">{sum(count for _, count in status.errors)}'
     )
     if status.last_error:
         row += f'<tr class="error"><td colspan="5">{escape(status.last_error)}'
@@ -96,8 +103,13 @@ class _Rows:
     now: dict[tuple[str, ...], float] = field(default_factory=dict)
     peak: dict[tuple[str, ...], float] = field(default_factory=dict)
 
+    @property
+    def engines(self) -> set[str]:
+        """The engines spoken of, where the signal is one of engines."""
+        return {labels[0] for labels in (*self.now, *self.peak)}
 
-def _signals(values: Iterable[Value]) -> str:
+
+def _signals(values: Iterable[Value], old: Mapping[str, float]) -> str:
     found: dict[Signal, _Rows] = {}
     seen: dict[str, set[str]] = {}
     for signal, labels, value, is_peak in values:
@@ -112,36 +124,50 @@ def _signals(values: Iterable[Value]) -> str:
     parts = []
     for scope, title in _SECTIONS.items():
         cards = "".join(
-            _card(signal, rows, constant) for signal, rows in found.items() if signal.scope is scope
+            _card(signal, rows, constant, old) for signal, rows in found.items() if signal.scope is scope
         )
         if cards:
-            said = " · ".join(f"{name} {constant[name]}" for name in scope.labels if name in constant)
-            parts.append(f'<h2>{title} <small>{escape(said)}</small></h2><div class="cards">{cards}</div>')
+            said_once = " · ".join(f"{name} {constant[name]}" for name in scope.labels if name in constant)
+            parts.append(
+                f'<h2>{title} <small>{escape(said_once)}</small></h2><div class="cards">{cards}</div>'
+            )
     return "".join(parts) or '<p class="hint">No signals yet.</p>'
 
 
-def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str]) -> str:
+def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str], old: Mapping[str, float]) -> str:
     sure = signal.confidence
     columns = [place for place, name in enumerate(signal.label_names) if name not in constant]
-    alone, table = ("", _table(signal, rows, columns)) if columns else (_alone(signal, rows), "")
+    kinds, note = ["card"], ""
+    if any(raised(signal, value) for value in rows.now.values()):
+        kinds.append("alarm")
+    engines = rows.engines if signal.scope in _OF_ENGINES else set()
+    if engines and engines <= old.keys():
+        kinds.append("old")
+    if len(engines) == 1 and engines <= old.keys():
+        (engine,) = engines
+        # The card says it for all of its rows.
+        note, old = f' <span class="age">{how_old(old[engine])}</span>', {}
+    alone, table = ("", _table(signal, rows, columns, old)) if columns else (_alone(signal, rows), "")
     return (
-        f'<section class="card"><header><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
-        f'<span class="tag {sure.value}" title="{escape(sure.meaning)}">{sure.value.replace("_", " ")}</span></h3>'
-        f"{alone}</header>"
-        f"<p>{escape(signal.help)}</p>{table}</section>"
+        f'<section class="{" ".join(kinds)}"><header><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
+        f'<span class="tag {sure.value}" title="{escape(sure.meaning)}">{sure.value.replace("_", " ")}</span>{note}'
+        f"</h3>{alone}</header><p>{escape(signal.help)}</p>{table}</section>"
     )
 
 
 def _alone(signal: Signal, rows: _Rows) -> str:
     """Write the only value a signal has: it needs no table."""
-    parts = [f'<b title="{value!r}">{_shown(signal, value)}</b>' for value in rows.now.values()]
+    parts = [
+        f'<b{_bad(signal, value)} title="{value!r}">{said(signal, labels, value)}</b>'
+        for labels, value in rows.now.items()
+    ]
     parts += [
-        f'<small title="{value!r}">{_PEAK} {_shown(signal, value)}</small>' for value in rows.peak.values()
+        f'<small title="{value!r}">{_PEAK} {shown(signal, value)}</small>' for value in rows.peak.values()
     ]
     return f'<p class="alone">{" ".join(parts)}</p>'
 
 
-def _table(signal: Signal, rows: _Rows, columns: Sequence[int]) -> str:
+def _table(signal: Signal, rows: _Rows, columns: Sequence[int], old: Mapping[str, float]) -> str:
     # An info metric says all in its labels; its value is always 1.
     valued = not signal.name.endswith("_info")
     head = "".join(f"<th>{escape(signal.label_names[place])}" for place in columns)
@@ -149,10 +175,15 @@ def _table(signal: Signal, rows: _Rows, columns: Sequence[int]) -> str:
     head += f'<th class="n">{_PEAK}' if rows.peak else ""
     body = []
     for labels in dict.fromkeys((*rows.now, *rows.peak)):
-        cells = "".join(_label_cell(labels[place]) for place in columns)
-        cells += _cell(signal, rows.now.get(labels)) if valued else ""
-        cells += _cell(signal, rows.peak.get(labels)) if rows.peak else ""
-        body.append(f"<tr>{cells}")
+        age_of_row = old.get(labels[0]) if signal.scope in _OF_ENGINES else None
+        cells = [_label_cell(labels[place]) for place in columns]
+        if age_of_row is not None:
+            cells[0] += f' <span class="age">{how_old(age_of_row)}</span>'
+        if valued:
+            cells.append(_cell(signal, labels, rows.now.get(labels)))
+        if rows.peak:
+            cells.append(_cell(signal, labels, rows.peak.get(labels)))
+        body.append(f"<tr{'' if age_of_row is None else ' class=old'}>{''.join(cells)}")
     return f"<table><thead><tr>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
@@ -160,48 +191,11 @@ def _label_cell(label: str) -> str:
     return f'<td class="long">{escape(label)}' if len(label) > _LONG_LABEL else f"<td>{escape(label)}"
 
 
-def _cell(signal: Signal, value: float | None) -> str:
+def _cell(signal: Signal, labels: tuple[str, ...], value: float | None) -> str:
     if value is None:
         return '<td class="n">'
-    return f'<td class="n" title="{value!r}">{_shown(signal, value)}'
+    return f'<td class="n" title="{value!r}"><span{_bad(signal, value)}>{said(signal, labels, value)}</span>'
 
 
-def _shown(signal: Signal, value: float) -> str:
-    """Write ``value`` in the unit that the signal's name tells, short enough to read at a glance."""
-    if not math.isfinite(value):
-        return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
-    name = signal.name.removesuffix("_total") if signal.kind is Kind.COUNTER else signal.name
-    if name.endswith("_ratio"):
-        return f"{value * 100:.1f} %"
-    if name.endswith("_per_second"):
-        return _shown_bytes(value) + "/s" if "bytes" in name else _plain(value) + "/s"
-    if name.endswith("_bytes") or "bytes_per_" in name:
-        return _shown_bytes(value)
-    return _seconds(value) if name.endswith("_seconds") else _plain(value)
-
-
-def _shown_bytes(value: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024 or unit == "TiB":  # noqa: PLR2004 - a binary step
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError("the loop ends at TiB")
-
-
-def _seconds(value: float) -> str:
-    # Three digits make 1000 ms of what is nearer to a second.
-    return f"{value * 1000:.3g} ms" if 0 < abs(value) < 0.9995 else _age(value)  # noqa: PLR2004
-
-
-def _age(value: float) -> str:
-    if abs(value) < 120:  # noqa: PLR2004 - two minutes and less read best in seconds
-        return f"{value:.1f} s"
-    minutes, seconds = divmod(round(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
-
-
-def _plain(value: float) -> str:
-    whole = value == int(value) or abs(value) >= 10_000  # noqa: PLR2004 - four digits tell enough
-    text = f"{value:,.0f}" if whole else f"{value:,.4g}"
-    return text.replace(",", "\N{THIN SPACE}")
+def _bad(signal: Signal, value: float) -> str:
+    return ' class="bad"' if raised(signal, value) else ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 STYLE = """
 :root{--bg:#f6f7f9;--card:#fff;--ink:#1b2430;--dim:#5b6675;--line:#e2e6ec;--ok:#12754a;--bad:#b3261e;
+--faint:#8390a0;--alarm:#fdeceb;
 --measured:#12754a;--estimate:#8a5a00;--lower_bound:#5b45b0;--lagging:#1a5fb4}
 @media(prefers-color-scheme:dark){:root{--bg:#12161c;--card:#1b212a;--ink:#e6eaf0;--dim:#9aa6b5;--line:#2c3542;
---ok:#4cc38a;--bad:#ff8a80;--measured:#4cc38a;--estimate:#e2b04a;--lower_bound:#b3a3f5;--lagging:#7cb3f5}}
+--ok:#4cc38a;--bad:#ff8a80;--faint:#7a8696;--alarm:#38201f;--measured:#4cc38a;--estimate:#e2b04a;--lower_bound:#b3a3f5;--lagging:#7cb3f5}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:90rem;padding:1rem;background:var(--bg);color:var(--ink);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -19,6 +20,7 @@ h2{font-size:1.05rem;margin:1.5rem 0 .5rem}
 h3{font:600 .95rem/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;margin:0;overflow-wrap:break-word}
 .state{margin:.75rem 0}
 time,small,.hint{color:var(--dim)}
+time{white-space:nowrap}
 h2 small{font-weight:400;font-size:.85rem;margin-left:.5rem;overflow-wrap:anywhere}
 .cards{columns:26rem;column-gap:.75rem}
 .cards .card{break-inside:avoid;margin-bottom:.75rem}
@@ -41,9 +43,40 @@ td.name{min-width:7.4rem}
 td.name small{white-space:nowrap}
 thead th{border-top:0}
 .n{text-align:right;padding-right:0;padding-left:.5rem;font-variant-numeric:tabular-nums;white-space:nowrap}
+.engine{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem .75rem;
+margin:.75rem 0}
+.engine h2{margin:0 0 .5rem;overflow-wrap:anywhere}
+.engine h2 .bad,.age{font-size:.85rem;margin-left:.4rem}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.5rem;margin:0}
+.tile{border-left:3px solid var(--line);padding:.1rem .3rem .1rem .6rem}
+.tiles dt{font-size:.8rem;color:var(--dim)}
+.tiles dd{margin:0;font-variant-numeric:tabular-nums}
+.tiles dd>*{display:block}
+.tiles .large{font-size:1.4rem;line-height:1.25;font-weight:600}
+.tiles .unit{font-size:.95rem}
+.tiles .none{color:var(--dim);font-weight:400}
+.tiles small.estimate{color:var(--estimate)}.tiles small.lower_bound{color:var(--lower_bound)}
+.tiles small.lagging{color:var(--lagging)}
+.alarm{border-left:3px solid var(--bad);background:var(--alarm)}
+.old{--ink:var(--faint);--dim:var(--faint);--ok:var(--faint);--measured:var(--faint);--estimate:var(--faint);
+--lower_bound:var(--faint);--lagging:var(--faint);color:var(--ink)}
+.card.old,.engine.old{border-style:dashed}
+.age{color:var(--bad);font:600 .8rem/1.4 system-ui,sans-serif;white-space:nowrap}
 .ok{color:var(--ok)}.bad,.error td{color:var(--bad)}
 .error td{border-top:0;padding-top:0}
+.state b{display:inline-block;margin-right:.6rem;font-size:1.1rem}
 #lost{font-weight:600}
+#lost:not([hidden])~main{opacity:.5}
+@media(max-width:40rem){
+.sources thead{display:none}
+.sources tr{display:flex;flex-wrap:wrap;column-gap:1rem;border-top:1px solid var(--line)}
+.sources tr.error{border:0}
+.sources td{border:0;padding:.1rem 0;white-space:normal;overflow-wrap:anywhere;min-width:0}
+.sources .name{flex:1 0 100%}
+[data-is]:not(:empty)::before{content:attr(data-is) " ";color:var(--dim)}
+.card td,.card th{white-space:normal;padding-right:.35rem}
+.card td:not(.n){overflow-wrap:anywhere;min-width:2rem}
+}
 """
 
 SCRIPT = """

@@ -7,13 +7,21 @@ from html.parser import HTMLParser
 
 import pytest
 
+from exporter.catalogue import SIGNALS
 from exporter.cycle import Snapshot, Value
+from exporter.derive.pingpong import PINGPONG
+from exporter.derive.swap import SWAP_ESTIMATE
 from exporter.landing import landing_page
+from exporter.landing_assets import SCRIPT, STYLE
+from exporter.landing_values import STATES
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import PEAK_SECONDS, Confidence, Kind, Scope, Signal
 from tests.exporter.running import PAGE, engine, running
 
+BAD_WHEN_ALL_IS_WELL = 1
+"""The hidden line for when the sidecar does not answer."""
+RANK = ("host:1", "0", "model")
 EVIL = "<script>alert('1')</script>\"&"
 
 
@@ -26,12 +34,14 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.addresses: list[str] = []
         self.titles: list[str] = []
+        self.classes: list[str] = []
         self.feed(html.decode())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.addresses += [value or "" for name, value in attrs if name in {"href", "src", "action"}]
         self.titles += [value or "" for name, value in attrs if name == "title"]
+        self.classes += [value or "" for name, value in attrs if name == "class"]
 
     def handle_data(self, data: str) -> None:
         self.words.append(data.strip())
@@ -50,6 +60,10 @@ def page(*values: Value, statuses: tuple[SourceStatus, ...] = (), ready: bool = 
     return Page(landing_page(Publication(Snapshot(1_800_000_000.5, values, ready), statuses)))
 
 
+def status(name: str, age: float, *, up: bool = True) -> SourceStatus:
+    return SourceStatus(name, "engine", answering=up, last_at=1_800_000_000.5 - age, read_seconds=0.001)
+
+
 def test_a_signal_shows_help_confidence_value_and_peak() -> None:
     usage = signal("kv_usage_ratio", peak=True)
     shown = page(Value(usage, ("host:1",), 0.5, is_peak=False), Value(usage, ("host:1",), 0.75, is_peak=True))
@@ -61,7 +75,6 @@ def test_a_signal_shows_help_confidence_value_and_peak() -> None:
         "75.0 %",
         f"peak {PEAK_SECONDS:g} s",
         "engine host:1",
-        "ready",
     ):
         assert word in shown.text
     assert "0.5" in shown.titles
@@ -116,7 +129,7 @@ def test_a_source_shows_its_state_and_last_error() -> None:
         "down",
         "5 min 00 s",
         "nobody listens there",
-        "no source is fresh",
+        "1 of 2 engines answer",
     ):
         assert word in shown.text
     assert "2 x timeout, 3 x refused" in shown.titles
@@ -158,6 +171,105 @@ def test_a_counter_of_bytes_is_written_in_bytes() -> None:
     assert "1.0 MiB" in page(Value(counter, ("host:1",), 1024.0**2, is_peak=False)).words
 
 
+def test_a_total_of_estimated_bytes_is_written_in_bytes_too() -> None:
+    assert "1.0 MiB" in page(Value(SWAP_ESTIMATE, RANK, 1024.0**2, is_peak=False)).words
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "text"),
+    [
+        ("bound", 0.0, "0: not proven"),
+        ("bound", 0.28, "28.0 %"),
+        ("histogram", 0.0, "0.0 %"),
+    ],
+)
+def test_a_bound_of_nothing_proves_nothing(method: str, value: float, text: str) -> None:
+    shown = page(Value(PINGPONG, (*RANK, method), value, is_peak=False))
+    assert text in shown.words
+    assert ("0: not proven" in shown.words) is (text == "0: not proven")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_states_are_marked_in_colour_and_in_words(state: Signal) -> None:
+    labels = tuple("x" for _ in state.label_names)
+    alarm = STATES[state].alarm
+    raised = page(Value(state, labels, alarm, is_peak=False))
+    assert f"{alarm:g}: {STATES[state].word}" in raised.words
+    assert "card alarm" in raised.classes
+    calm = page(Value(state, labels, 1 - alarm, is_peak=False))
+    assert "card alarm" not in calm.classes
+    assert calm.classes.count("bad") == BAD_WHEN_ALL_IS_WELL < raised.classes.count("bad")
+
+
+def test_which_states_are_marked() -> None:
+    assert {each.name for each in STATES} == {
+        "thrashing",
+        "engine_frozen",
+        "engine_deadlocked",
+        "kv_leak",
+        "quantile_saturated",
+        "source_up",
+    }
+    assert set(STATES) <= set(SIGNALS)
+
+
+def test_no_other_value_is_ever_marked() -> None:
+    """From where on a number means trouble is for alerts to say, not for this page."""
+    values = [
+        Value(each, tuple("x" for _ in each.label_names), 1e6, is_peak=False)
+        for each in SIGNALS
+        if each not in STATES
+    ]
+    shown = page(*values)
+    assert not {"card alarm", "tile alarm"} & set(shown.classes)
+    assert shown.classes.count("bad") == BAD_WHEN_ALL_IS_WELL
+
+
+def test_cards_of_an_engine_that_is_down_are_dimmed_and_say_their_age() -> None:
+    usage = signal("kv_usage_ratio")
+    own = signal("cycles_total", Kind.COUNTER, scope=Scope.SIDECAR)
+    values = (Value(usage, ("one",), 0.5, is_peak=False), Value(own, (), 7.0, is_peak=False))
+    shown = page(*values, statuses=(status("one", 12.0, up=False),))
+    assert shown.classes.count("card old") == 1, "not the sidecar's own"
+    assert "12 s old" in shown.words
+    assert "card old" not in page(*values, statuses=(status("one", 0.3),)).classes
+
+
+@pytest.mark.parametrize(("age", "old"), [(0.3, False), (2.9, False), (3.1, True), (14.0, True)])
+def test_numbers_older_than_some_reads_are_dimmed_though_the_engine_answers(
+    age: float,
+    old: bool,  # noqa: FBT001 - a table's column
+) -> None:
+    shown = page(
+        Value(signal("kv_usage_ratio"), ("one",), 0.5, is_peak=False), statuses=(status("one", age),)
+    )
+    assert ("card old" in shown.classes) is old
+    assert (f"{age:.0f} s old" in shown.words) is old
+
+
+def test_of_two_engines_the_rows_of_the_one_that_is_down_are_dimmed() -> None:
+    usage = signal("kv_usage_ratio")
+    values = [Value(usage, (engine,), 0.5, is_peak=False) for engine in ("one", "two")]
+    shown = page(*values, statuses=(status("one", 0.3), status("two", 5.0, up=False)))
+    assert "card old" not in shown.classes
+    assert shown.classes.count("old") == 1
+    assert shown.words.count("5 s old") == 1
+    both = page(*values, statuses=(status("one", 4.0, up=False), status("two", 5.0, up=False)))
+    assert "card old" in both.classes
+    assert {"4 s old", "5 s old"} <= set(both.words), "each row its own age"
+
+
+def test_values_of_a_cycle_that_breaks_off_grow_old_too() -> None:
+    """The snapshot stands still; the source is still read."""
+    value = Value(signal("kv_usage_ratio"), ("one",), 0.5, is_peak=False)
+    assert "6 s old" in page(value, statuses=(status("one", -6.0),)).words
+
+
+def test_a_page_is_made_once_for_each_publication() -> None:
+    publication = Publication(Snapshot(1.0, (), ready=False), ())
+    assert landing_page(publication) is landing_page(publication)
+
+
 def test_before_the_first_cycle_there_is_a_page_too() -> None:
     shown = Page(landing_page(Publication(Snapshot(0.0, (), ready=False), ())))
     assert "never" in shown.text
@@ -174,6 +286,7 @@ def test_a_real_page_is_complete_and_needs_nothing_from_elsewhere() -> None:
     shown = Page(answer.content)
     assert all(address.startswith("/") and not address.startswith("//") for address in shown.addresses)
     assert not {"img", "link", "iframe"} & set(shown.tags)
+    assert not any(word in STYLE + SCRIPT for word in ("url(", "@import", "http:", "https:", "//"))
     names = {line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE")}
     twins = {name for name in names if name.endswith("_peak")}
     for name in names - twins - {"thrashold_signal_info"}:

@@ -1,0 +1,224 @@
+"""The top of the landing page: who answers, and for each engine what tells whether it is in trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import NamedTuple
+
+from exporter.cycle import Value
+from exporter.derive.blocks import KV_LEAK, KV_USAGE
+from exporter.derive.headroom import DEMAND, HEADROOM
+from exporter.derive.latency import SATURATED, TOKEN_INTERVAL, TPOT_P99, TTFT_P50, TTFT_P99
+from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PREEMPTION
+from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
+from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
+from exporter.derive.traffic import SEQUENCES
+from exporter.landing_values import STATES, raised, shown
+from exporter.landing_values import age as duration
+from exporter.observation import SourceStatus
+from exporter.publication import Publication
+from exporter.sample import STALE_AFTER_SECONDS
+from exporter.signal import PEAK_SECONDS, Confidence, Scope, Signal
+
+OLD_AFTER_SECONDS = 3.0
+"""From this age on numbers say how old they are: at one read a second, some reads were missed."""
+_ENGINE = "engine"
+"""The kind of those sources that are engines."""
+_PEAK = f"the maximum of the trailing {PEAK_SECONDS:g} s"
+_NOT_KNOWN = "not known"
+
+
+class Number(NamedTuple):
+    """One value of a rank: its signal, and the labels beyond the rank's."""
+
+    signal: Signal
+    labels: tuple[str, ...] = ()
+
+
+class Tile(NamedTuple):
+    """One place in the strip.
+
+    Of ``numbers`` (each with its title) the first that is known stands large, ``beside`` stand what
+    helps to read it, and ``states`` are the verdicts that belong to it.
+    """
+
+    numbers: tuple[tuple[str, Number], ...]
+    beside: tuple[tuple[str, Number], ...] = ()
+    states: tuple[Number, ...] = ()
+
+
+TILES = (
+    Tile((("KV usage", Number(KV_USAGE)),), states=(Number(KV_LEAK),)),
+    Tile((("KV demand", Number(DEMAND)),), beside=(("headroom {} tokens", Number(HEADROOM)),)),
+    Tile(
+        (("waiting", Number(SEQUENCES, ("waiting",))),),
+        beside=(("running {}", Number(SEQUENCES, ("running",))),),
+    ),
+    Tile(
+        (("swapped", Number(SWAPPED)), ("swapped in", Number(SWAP_BYTES_RATE, ("in",)))),
+        beside=(("out {}", Number(SWAP_BYTES_RATE, ("out",))),),
+    ),
+    Tile(
+        (("tokens/preemption", Number(TOKENS_PER_PREEMPTION)),),
+        beside=(("preemptions {}", Number(PREEMPTION_RATE)),),
+        states=(Number(THRASHING),),
+    ),
+    Tile((("token interval", Number(TOKEN_INTERVAL)),), beside=(("p99 {}", Number(TPOT_P99)),)),
+    Tile(
+        (("first token p99", Number(TTFT_P99)),),
+        beside=(("p50 {}", Number(TTFT_P50)),),
+        states=(Number(SATURATED, (TTFT_P99.name.removesuffix("_seconds"),)),),
+    ),
+    Tile((("since last token", Number(TOKEN_AGE)),), states=(Number(FROZEN), Number(DEADLOCKED))),
+)
+"""What answers "am I in trouble?", from the left: the pool, the queue, what it costs, who is served."""
+
+
+@dataclass(slots=True)
+class Rank:
+    """What is known of one rank, now and as peaks; of one that tells nothing, nothing."""
+
+    engine: str
+    name: str = ""
+    model: str = ""
+    now: dict[Number, float] = field(default_factory=dict)
+    peak: dict[Number, float] = field(default_factory=dict)
+
+
+def present(publication: Publication) -> float:
+    """When the page speaks: a cycle that breaks off stands still, its sources may not."""
+    read = (status.last_at for status in publication.statuses if status.last_at is not None)
+    return max(publication.snapshot.at, *read, 0.0)
+
+
+def answers(status: SourceStatus, now: float) -> bool:
+    """Whether a source is up, as its signal says it."""
+    return status.answering and status.last_at is not None and now - status.last_at <= STALE_AFTER_SECONDS
+
+
+def ages_of_old(publication: Publication) -> dict[str, float]:
+    """How old the numbers are of each engine that is down or was not read for a while."""
+    now, at = present(publication), publication.snapshot.at
+    ages = {
+        status.name: (now - min(status.last_at, at), status.answering)
+        for status in publication.statuses
+        if status.kind == _ENGINE and status.last_at is not None
+    }
+    return {name: age for name, (age, up) in ages.items() if not up or age > OLD_AFTER_SECONDS}
+
+
+def how_old(age: float) -> str:
+    """An age as a note beside numbers."""
+    return f"{age:.0f} s old"
+
+
+def strip(publication: Publication, old: Mapping[str, float]) -> str:
+    """All engines, those in the settings first; ``old`` is of :func:`ages_of_old`."""
+    ranks, now = _ranks(publication.snapshot.values), present(publication)
+    states = {status.name: status for status in publication.statuses if status.kind == _ENGINE}
+    blocks = []
+    for engine in dict.fromkeys((*states, *(rank.engine for rank in ranks))):
+        own = [rank for rank in ranks if rank.engine == engine] or [Rank(engine)]
+        down = engine in states and not answers(states[engine], now)
+        blocks += [_block(rank, old.get(engine), down=down, alone=len(own) == 1) for rank in own]
+    return "".join(blocks)
+
+
+def verdict(publication: Publication) -> str:
+    """How many engines answer, and what goes wrong by the engines' own word."""
+    now = present(publication)
+    engines = [status for status in publication.statuses if status.kind == _ENGINE]
+    if not engines:
+        return ""
+    up = [each for each in engines if answers(each, now)]
+    kind = "ok" if len(up) == len(engines) else "bad"
+    if not any(each.answering or each.last_at or each.errors for each in engines):
+        kind, text = "hint", "no engine has answered yet"
+    elif len(engines) == 1:
+        text = "the engine answers" if up else "the engine does not answer"
+    else:
+        text = f"{len(up) or 'none'} of {len(engines)} engines answer"
+    return " ".join((f'<b class="{kind}">{text}</b>', *_alarms(publication.snapshot.values)))
+
+
+def _alarms(values: Iterable[Value]) -> Iterable[str]:
+    found: dict[Signal, list[str]] = {}
+    for signal, labels, value, is_peak in values:
+        # One with labels of its own speaks of a number and not of the rank.
+        if signal.scope is Scope.RANK and not signal.labels and not is_peak and raised(signal, value):
+            found.setdefault(signal, []).append(labels[0])
+    for signal, engines in found.items():
+        yield f'<b class="bad">{STATES[signal].word}: {escape(", ".join(dict.fromkeys(engines)))}</b>'
+
+
+def _ranks(values: Iterable[Value]) -> list[Rank]:
+    ranks: dict[tuple[str, ...], Rank] = {}
+    for signal, labels, value, is_peak in values:
+        if signal.scope is Scope.RANK:
+            engine, name, model, *own = labels
+            rank = ranks.setdefault((engine, name, model), Rank(engine, name, model))
+            (rank.peak if is_peak else rank.now)[Number(signal, tuple(own))] = value
+    return list(ranks.values())
+
+
+def _block(rank: Rank, age: float | None, *, down: bool, alone: bool) -> str:
+    named = rank.engine if alone else f"{rank.engine} rank {rank.name}"
+    # Numbers hold for a while; once they are gone there is nothing left to be old.
+    dimmed = age is not None and bool(rank.now)
+    notes = [f"<small>{escape(rank.model)}</small>"] if rank.model else []
+    if down:
+        notes.append('<b class="bad">down</b>')
+    if age is not None:
+        kept, gone = (
+            f'<span class="age">{how_old(age)}</span>',
+            f"<small>{duration(age)} since it answered</small>",
+        )
+        notes.append(kept if dimmed else gone)
+    return (
+        f'<section class="{"engine old" if dimmed else "engine"}"><h2>{escape(named)} {" ".join(notes)}</h2>'
+        f'<dl class="tiles">{"".join(_tile(tile, rank) for tile in TILES)}</dl></section>'
+    )
+
+
+def _tile(tile: Tile, rank: Rank) -> str:
+    title, number = next((each for each in tile.numbers if each[1] in rank.now), tile.numbers[0])
+    signal, value = number.signal, rank.now.get(number)
+    if value is None:
+        large, notes = '<span class="large none">—</span>', [_small(_NOT_KNOWN)]
+    else:
+        figure, _, unit = shown(signal, value).partition(" ")
+        large = f'<span class="large" title="{value!r}">{figure}<span class="unit"> {unit}</span></span>'
+        notes = []
+    if number in rank.peak:
+        notes.append(_small(f"peak {shown(signal, rank.peak[number])}", f' title="{_PEAK}"'))
+    for words, each in tile.beside:
+        if each in rank.now:
+            notes.append(_small(words.format(shown(each.signal, rank.now[each]))))
+    # Of a rank that tells nothing it is said once: its numbers are not known.
+    notes += [_state(each.signal, rank.now.get(each)) for each in tile.states] if rank.now else []
+    if value is not None and signal.confidence is not Confidence.MEASURED:
+        # Most are measured: only what is not says so.
+        sure = signal.confidence.value
+        notes.append(_small(sure.replace("_", " "), f' class="{sure}"'))
+    alarm = any(each in rank.now and raised(each.signal, rank.now[each]) for each in tile.states)
+    return (
+        f'<div class="{"tile alarm" if alarm else "tile"}">'
+        f'<dt title="{escape(f"{signal.full_name}: {signal.help}")}">{title}</dt>'
+        f"<dd>{large}{''.join(notes)}</dd></div>"
+    )
+
+
+def _state(signal: Signal, value: float | None) -> str:
+    state = STATES[signal]
+    if value is None:
+        # Whatever has nothing to say while all is well is not missed either.
+        return _small(f"{state.word}: {_NOT_KNOWN}") if state.calm else ""
+    if value == state.alarm:
+        return f'<b class="bad">{state.word}</b>'
+    return _small(state.calm) if state.calm else ""
+
+
+def _small(text: str, attributes: str = "") -> str:
+    return f"<small{attributes}>{text}</small>"
