@@ -13,6 +13,7 @@ from exporter.window import LONGEST_GAP_SECONDS, Window
 COUNT_FROM_SECONDS = 2.0
 """At a sample a second a shorter standstill can't be told from two tokens that fell badly."""
 TYPICAL_SECONDS = 30.0
+ENOUGH_INTERVALS = 5
 FROZEN_AFTER_SECONDS = 30.0
 FROZEN_PREFILL_FACTOR = 3.0
 FROZEN_AT_LATEST_SECONDS = 120.0
@@ -186,15 +187,29 @@ def _counted(state: StallState, still: float, tail: float) -> StallState:
 
 
 def _typical_rate(window: Window[RankSample]) -> float | None:
-    """Median tokens a second between the neighbouring samples before the newest interval."""
-    rates = [
-        (after.generation_tokens_total - before.generation_tokens_total) / (after.at - before.at)
-        for before, after in window.intervals(TYPICAL_SECONDS)[:-1]
+    """Median tokens a second of as many sequences as run now, in the time before they stood still.
+
+    The newest interval stands still and the one before it may have begun to: both are left out. Where
+    there are too few of as many sequences, the latest intervals have to do.
+    """
+    moving = [
+        (
+            after.running,
+            (after.generation_tokens_total - before.generation_tokens_total) / (after.at - before.at),
+        )
+        for before, after in window.intervals(min(TYPICAL_SECONDS, _lived(window)))[:-2]
         if after.generation_tokens_total is not None
         and before.generation_tokens_total is not None
         and after.generation_tokens_total > before.generation_tokens_total
     ]
-    return statistics.median(rates) if rates else None
+    alike = [rate for running, rate in moving if running == window.newest.running]
+    if len(alike) < ENOUGH_INTERVALS:
+        alike = [rate for _, rate in moving[-ENOUGH_INTERVALS:]]
+    return statistics.median(alike) if alike else None
+
+
+def _lived(window: Window[RankSample]) -> float:
+    return window.newest.at - window.samples[0].at
 
 
 def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:

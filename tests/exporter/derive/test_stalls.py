@@ -42,6 +42,23 @@ def test_a_standstill_is_counted_to_within_a_tenth_of_a_second(
     assert said["last_token_age_seconds"] == 0
 
 
+def test_a_standstill_shortly_after_the_load_fell_is_measured_by_the_new_load() -> None:
+    # 25 s of 40 sequences, then 3 of them, which stop for 5 s after four
+    busy = [
+        rank(float(at), running=40.0, waiting=0.0, kv_usage_ratio=0.9, generation_tokens_total=4_000.0 * at)
+        for at in range(25)
+    ]
+    few = [
+        replace(
+            sample,
+            at=sample.at + 25,
+            generation_tokens_total=(sample.generation_tokens_total or 0.0) + 96_000.0,
+        )
+        for sample in decoding(40, 4.4, 9.4)
+    ]
+    assert last(STALLS, [*busy, *few])[STALL] == pytest.approx(5, abs=0.3)
+
+
 def test_two_standstills_add_up() -> None:
     first = decoding(60, 30, 35)
     offset = first[-1]
