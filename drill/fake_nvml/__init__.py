@@ -5,7 +5,7 @@ GPUs do is said from Python, live, through a shared control block.
 """
 
 from drill.fake_nvml.block import OUTSIDE_MIG, Feature, Flow, Hang, Presence, ProcessKind
-from drill.fake_nvml.control import VARIABLE, XID, Control
+from drill.fake_nvml.control import ANY_FUNCTION, VARIABLE, XID, Control
 from drill.fake_nvml.devices import partition
 from drill.fake_nvml.library import BuildError, build, functions
 from drill.fake_nvml.profiles import (
@@ -28,6 +28,7 @@ from drill.fake_nvml.profiles import (
 
 __all__ = [
     "A100",
+    "ANY_FUNCTION",
     "DRIVER_470",
     "DRIVER_590",
     "GB10",

@@ -17,6 +17,7 @@ MAX_EVENTS = 64
 MAX_RULES = 64
 LOCATIONS = 8
 LINK_ERRORS = 5
+POLICIES = 8
 OUTSIDE_MIG = 0xFFFFFFFF
 """The GPU and compute instance of what runs on a whole GPU."""
 
@@ -92,7 +93,7 @@ class Rule(Structure):
         ("after", c_uint32),
         ("times", c_uint32),
         ("hits", c_uint32),
-        ("spare", c_uint32),
+        ("held", c_uint32),
     )
     function: bytes
     device: int
@@ -102,6 +103,9 @@ class Rule(Structure):
     after: int
     times: int
     hits: int
+    """Calls that matched so far."""
+    held: int
+    """Calls that are asleep or hang in it now."""
 
 
 class FlowRate(Structure):
@@ -114,7 +118,7 @@ class FlowRate(Structure):
 
 
 class FlowRates(Structure):
-    """All flows of a GPU, twice: the slot in force is ``version % 2``."""
+    """All flows of a GPU, twice: in force is slot ``version // 2 % 2``; an odd version is a change under way."""
 
     _fields_ = (("version", c_uint32), ("spare", c_uint32), ("slot", (FlowRate * len(Flow)) * 2))
     version: int

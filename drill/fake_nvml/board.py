@@ -15,6 +15,7 @@ from drill.fake_nvml.block import (
     MAX_METRICS,
     MAX_PROCESSES,
     MAX_RULES,
+    POLICIES,
     Event,
     Field,
     FlowRates,
@@ -72,6 +73,7 @@ class Device(Structure):
         ("energy_mj", c_uint64),
         ("clock_reasons", c_uint64),
         ("event_types", c_uint64),
+        ("violations_ns", c_uint64 * POLICIES),
         ("ecc", ((c_uint64 * LOCATIONS) * 2) * 2),
         ("link_errors", (c_uint64 * LINK_ERRORS) * MAX_LINKS),
         ("flows", FlowRates),
@@ -122,6 +124,7 @@ class Device(Structure):
     energy_mj: int
     clock_reasons: int
     event_types: int
+    violations_ns: Array[c_uint64]
     ecc: Array[Array[Array[c_uint64]]]
     link_errors: Array[Array[c_uint64]]
     flows: FlowRates

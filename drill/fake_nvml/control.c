@@ -14,6 +14,8 @@
 
 #define HANDLE_TAG 0x7eull
 #define HANDLE_TAG_SHIFT 40
+#define CHANGE_US 20 /* what a change of rates takes */
+#define CHANGE_TRIES 1000
 
 static struct control *block;
 /* Each process initialises for itself; handles carry the generation, so that one from before a shutdown is stale. */
@@ -87,19 +89,23 @@ result enter(const char *function, int device)
     uint32_t count = __atomic_load_n(&block->rule_count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < MAX_RULES; i++) {
         struct rule *rule = &block->rules[i];
-        if ((rule->device >= 0 && rule->device != device) || strncmp(rule->function, function, sizeof rule->function))
+        if ((rule->device >= 0 && rule->device != device)
+            || (strcmp(rule->function, "*") && strncmp(rule->function, function, sizeof rule->function)))
             continue;
         uint32_t hit = __atomic_add_fetch(&rule->hits, 1, __ATOMIC_RELAXED);
         if (hit <= rule->after || (rule->times && hit > rule->after + rule->times))
             continue;
+        __atomic_add_fetch(&rule->held, 1, __ATOMIC_ACQ_REL);
         nap(rule->delay_us);
         volatile uint32_t *hang = &rule->hang;
         if (*hang == HANG_UNINTERRUPTIBLE)
             hang_uninterruptibly(hang);
         while (*hang)
             usleep(1000);
-        if (rule->code >= 0)
-            return rule->code;
+        result code = rule->code;
+        __atomic_sub_fetch(&rule->held, 1, __ATOMIC_ACQ_REL);
+        if (code >= 0)
+            return code;
     }
     return SUCCESS;
 }
@@ -137,12 +143,15 @@ result find_target(const char *function, handle which, uint32_t feature, enum re
 
 static struct flow_rate rate_in_force(const struct device *device, enum flow flow)
 {
-    for (;;) {
+    for (int tries = 0;; tries++) {
         uint32_t version = __atomic_load_n(&device->flows.version, __ATOMIC_ACQUIRE);
-        struct flow_rate rate = device->flows.slot[version % 2][flow];
+        struct flow_rate rate = device->flows.slot[version / 2 % 2][flow];
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (version == __atomic_load_n(&device->flows.version, __ATOMIC_RELAXED))
+        int is_settled = version % 2 == 0 && version == __atomic_load_n(&device->flows.version, __ATOMIC_RELAXED);
+        /* one who drives may be killed in the middle of a change */
+        if (is_settled || tries >= CHANGE_TRIES)
             return rate;
+        nap(CHANGE_US);
     }
 }
 

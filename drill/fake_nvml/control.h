@@ -16,6 +16,7 @@
 #define MAX_EVENTS 64
 #define MAX_RULES 64
 #define LOCATIONS 8 /* nvmlMemoryLocation_t: L1, L2, DRAM, registers, texture, texture shared, CBU, SRAM */
+#define POLICIES 8  /* power, thermal, sync boost, board, low use, reliability, below app, below base clocks */
 #define LINK_ERRORS 5 /* nvmlNvLinkErrorCounter_t: replay, recovery, CRC flit, CRC data, ECC data */
 
 /* What a GPU can do; what it can't do answers NOT_SUPPORTED. */
@@ -44,7 +45,7 @@ enum process_kind { PROCESS_COMPUTE = 0, PROCESS_GRAPHICS = 1, PROCESS_MPS = 2 }
 
 /* What happens instead of, or before, the answer of one function. */
 struct rule {
-    char function[64];  /* the exported name; empty: the rule is off */
+    char function[64];  /* the exported name, or *: all; empty: the rule is off */
     int32_t device;     /* -1: any */
     int32_t code;       /* the return code to give; -1: answer as ever */
     uint32_t delay_us;  /* asleep before the answer */
@@ -52,7 +53,7 @@ struct rule {
     uint32_t after;     /* so many matching calls pass first */
     uint32_t times;     /* so many calls are hit; 0: all */
     uint32_t hits;      /* matching calls, counted by the library */
-    uint32_t spare;
+    uint32_t held;      /* calls asleep or hanging in it now */
 };
 
 /* Bytes that flowed: base + rate since an instant. */
@@ -62,7 +63,8 @@ struct flow_rate {
     double since_us;
 };
 
-/* The slot in force is version % 2: the driver fills the other one, then raises version. */
+/* The slot in force is version / 2 % 2. The driver raises version to an odd number, takes the time, fills the
+ * other slot and raises version again: whoever reads the old slot has read the clock before that time. */
 struct flow_rates {
     uint32_t version;
     uint32_t spare;
@@ -115,6 +117,7 @@ struct device {
     uint64_t memory_total, memory_used, memory_reserved; /* bytes */
     uint64_t bar1_total, bar1_used;                      /* bytes */
     uint64_t energy_mj, clock_reasons, event_types;
+    uint64_t violations_ns[POLICIES];          /* time that clocks were held down, by its reason */
     uint64_t ecc[2][2][LOCATIONS];             /* [corrected, uncorrected][volatile, aggregate][location] */
     uint64_t link_errors[MAX_LINKS][LINK_ERRORS];
     struct flow_rates flows;

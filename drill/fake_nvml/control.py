@@ -43,6 +43,8 @@ WINDOW_SECONDS = 0.02
 XID = 0x8
 """nvmlEventTypeXidCriticalError."""
 _CLOCK_START_US = 1e9  # a clock of its own starts far enough from 0 that samples lie before it
+ANY_FUNCTION = "*"
+"""A rule for it holds for all functions."""
 _ANY = -1
 _AS_EVER = -1
 
@@ -123,7 +125,7 @@ class Control:
     def moved(self, device: int, flow: Flow) -> float:
         """Bytes that have truly flowed, without the wrap-around of the counters."""
         flows = self.device(device).flows
-        return _moved(flows.slot[flows.version % 2][flow], self._now_us())
+        return _moved(flows.slot[flows.version // 2 % 2][flow], self._now_us())
 
     def set_moved(self, device: int, flow: Flow, moved_bytes: float) -> None:
         """Let the counters go on from here: 0 is what a reset leaves."""
@@ -139,12 +141,17 @@ class Control:
         rates: Mapping[Flow, float | None] | None = None,
         bases: Mapping[Flow, float] | None = None,
     ) -> None:
-        """Fill the slot that isn't in force, then switch over: readers never see half of a change."""
-        flows, now_us = self.device(device).flows, self._now_us()
-        old, new = flows.slot[flows.version % 2], flows.slot[(flows.version + 1) % 2]
+        """Fill the slot that isn't in force, then switch over: readers never see half of a change.
+
+        That holds where stores are seen in order, as on x86; elsewhere a read may once be off by a change.
+        """
+        wanted = {flow: float(rate) for flow, rate in (rates or {}).items() if rate is not None}
+        flows = self.device(device).flows
+        flows.version += 1
+        now_us = self._now_us()
+        old, new = flows.slot[flows.version // 2 % 2], flows.slot[(flows.version // 2 + 1) % 2]
         for flow in Flow:
-            rate = (rates or {}).get(flow)
-            new[flow].rate = old[flow].rate if rate is None else rate
+            new[flow].rate = wanted.get(flow, old[flow].rate)
             new[flow].base = (bases or {}).get(flow, _moved(old[flow], now_us))
             new[flow].since_us = now_us
         flows.version += 1
@@ -203,17 +210,17 @@ class Control:
             self.release(self.board.rules[index])
 
     def _rule(self, function: str, device: int | None, *, code: int, **how: int) -> Rule:
-        if function not in functions():
+        if function != ANY_FUNCTION and function not in functions():
             raise ValueError(f"the fake library has no function {function}")
         count = self.board.rule_count
-        # a slot that was released is not used again: a call may still be on its way out of it
-        if count == MAX_RULES:
-            raise ValueError(f"{count} rules are there, more don't fit")
-        self.board.rules[count] = Rule(
+        # a slot that was released is used again once no call is on its way out of it
+        free = [k for k in range(count) if not self.board.rules[k].function and not self.board.rules[k].held]
+        index = free[0] if free else _room(count, MAX_RULES, "rules")
+        self.board.rules[index] = Rule(
             function=function.encode(), device=_ANY if device is None else device, code=code, **how
         )
-        self.board.rule_count = count + 1
-        return self.board.rules[count]
+        self.board.rule_count = max(count, index + 1)
+        return self.board.rules[index]
 
     def field(  # noqa: PLR0913 - what the driver tells of a field
         self, device: int, field: int, value: float = 0, *, kind: int = 1, scope: int = 0, code: int = 0

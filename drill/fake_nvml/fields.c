@@ -10,6 +10,8 @@
 enum {
     FIELD_ECC_CORRECTED_VOLATILE = 3,
     FIELD_ECC_UNCORRECTED_AGGREGATE = 6,
+    FIELD_VIOLATION_FIRST = 74,
+    FIELD_VIOLATION_LAST = 81,
     FIELD_MEMORY_TEMPERATURE = 82,
     FIELD_ENERGY = 83,
     FIELD_PCIE_REPLAYS = 94,
@@ -90,6 +92,9 @@ static result own_value(const struct device *device, struct field_value *out, do
         return put_if(device, FEATURE_PCIE_COUNTERS, out, VALUE_UINT,
                       (double)((unsigned long long)bytes % COUNTER_MODULUS));
     }
+    if (id >= FIELD_VIOLATION_FIRST && id <= FIELD_VIOLATION_LAST)
+        return put_if(device, FEATURE_CLOCK_REASONS, out, VALUE_ULONGLONG,
+                      (double)device->violations_ns[id - FIELD_VIOLATION_FIRST]);
     switch (id) {
     case FIELD_MEMORY_TEMPERATURE:
         return put_if(device, FEATURE_MEMORY_TEMPERATURE, out, VALUE_UINT, device->memory_temperature);

@@ -57,6 +57,31 @@ NUMBER(nvmlDeviceGetTotalEnergyConsumption, FEATURE_POWER, unsigned long long, e
 NUMBER(nvmlDeviceGetCurrentClocksEventReasons, FEATURE_CLOCK_REASONS, unsigned long long, clock_reasons)
 NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, FEATURE_CLOCK_REASONS, unsigned long long, clock_reasons)
 
+/* nvmlPerfPolicyType_t numbers the last two apart from the others. */
+API result nvmlDeviceGetViolationStatus(handle which, unsigned int policy, struct violation_time *out)
+{
+    TARGET(which, FEATURE_CLOCK_REASONS, WHOLE_GPU);
+    if (policy == 10 || policy == 11)
+        policy -= 4;
+    else if (policy > 5)
+        return INVALID_ARGUMENT;
+    out->reference_us = (unsigned long long)now_us();
+    out->violation_ns = at.device->violations_ns[policy];
+    return SUCCESS;
+}
+
+/* nvmlClockType_t: 0 graphics, 1 SM, 2 memory; MHz */
+API result nvmlDeviceGetClockInfo(handle which, unsigned int type, unsigned int *out)
+{
+    TARGET(which, 0, WHOLE_GPU);
+    if (type > 3)
+        return INVALID_ARGUMENT;
+    if (type == 3)
+        return NOT_SUPPORTED; /* the video clock */
+    *out = type == 2 ? at.device->memory_clock : at.device->sm_clock;
+    return SUCCESS;
+}
+
 API result nvmlDeviceGetEccMode(handle which, unsigned int *current, unsigned int *pending)
 {
     TARGET(which, FEATURE_ECC, WHOLE_GPU);

@@ -33,7 +33,8 @@ API const char *fakeNvmlLayout(void)
     SIZE(gpm_metric); AT(gpm_metric, value);
     SIZE(gpm_metrics); AT(gpm_metrics, older); AT(gpm_metrics, metrics);
     SIZE(gpm_support);
-    SIZE(rule); AT(rule, device); AT(rule, hang); AT(rule, hits);
+    SIZE(violation_time); AT(violation_time, violation_ns);
+    SIZE(rule); AT(rule, device); AT(rule, hang); AT(rule, held);
     SIZE(flow_rates); AT(flow_rates, slot);
     SIZE(instance); AT(instance, memory_total);
     SIZE(field); AT(field, value);
@@ -41,7 +42,7 @@ API const char *fakeNvmlLayout(void)
     SIZE(process); AT(process, sm_util); AT(process, memory);
     SIZE(event); AT(event, type);
     SIZE(device); AT(device, features); AT(device, gpu_util); AT(device, power_mw); AT(device, nvlink_active);
-    AT(device, remapped); AT(device, memory_total); AT(device, energy_mj); AT(device, ecc);
+    AT(device, remapped); AT(device, memory_total); AT(device, energy_mj); AT(device, violations_ns); AT(device, ecc);
     AT(device, link_errors); AT(device, flows); AT(device, instances); AT(device, fields);
     AT(device, metrics); AT(device, processes);
     SIZE(control); AT(control, driver); AT(control, cuda); AT(control, clock_us); AT(control, rule_count);

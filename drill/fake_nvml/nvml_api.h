@@ -62,6 +62,7 @@ struct field_value {
 };
 struct sample { unsigned long long timestamp; value value; };
 struct ecc_counts { unsigned long long l1, l2, memory, registers; };
+struct violation_time { unsigned long long reference_us, violation_ns; };
 struct metric_info { const char *short_name, *long_name, *unit; };
 struct gpm_metric { unsigned int id; result code; double value; struct metric_info info; };
 struct gpm_sample;

@@ -5,16 +5,33 @@
 #define KILOBYTE 1000.0
 
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, FEATURE_PCIE_LINK, unsigned int, generation_max)
+/* nvmlPcieLinkMaxSpeed counts as generations do */
+NUMBER(nvmlDeviceGetPcieLinkMaxSpeed, FEATURE_PCIE_LINK, unsigned int, generation_max)
 NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, FEATURE_PCIE_LINK, unsigned int, generation_gpu_max)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, FEATURE_PCIE_LINK, unsigned int, width_max)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, FEATURE_PCIE_LINK, unsigned int, width_current)
 NUMBER(nvmlDeviceGetPcieReplayCounter, FEATURE_PCIE_LINK, unsigned int, replays)
 
+static uint32_t generation_now(const struct device *device)
+{
+    int is_busy = flow_now(device, PCIE_TX) > BUSY_LINK || flow_now(device, PCIE_RX) > BUSY_LINK;
+    return is_busy ? device->generation_max : device->generation_idle;
+}
+
 API result nvmlDeviceGetCurrPcieLinkGeneration(handle which, unsigned int *out)
 {
     TARGET(which, FEATURE_PCIE_LINK, WHOLE_GPU);
-    int is_busy = flow_now(at.device, PCIE_TX) > BUSY_LINK || flow_now(at.device, PCIE_RX) > BUSY_LINK;
-    *out = is_busy ? at.device->generation_max : at.device->generation_idle;
+    *out = generation_now(at.device);
+    return SUCCESS;
+}
+
+/* Millions of transfers a second on one lane, now. */
+API result nvmlDeviceGetPcieSpeed(handle which, unsigned int *out)
+{
+    static const unsigned int speeds[] = {0, 2500, 5000, 8000, 16000, 32000, 64000};
+    TARGET(which, FEATURE_PCIE_LINK, WHOLE_GPU);
+    uint32_t generation = generation_now(at.device);
+    *out = generation < sizeof speeds / sizeof *speeds ? speeds[generation] : 0;
     return SUCCESS;
 }
 

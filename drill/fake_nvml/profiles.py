@@ -10,7 +10,7 @@ from drill.fake_nvml.block import Feature
 
 _EVERYTHING = reduce(or_, Feature)
 _CAPTURE = "a capture of nvidia-smi -q in utkuozdemir/nvidia_gpu_exporter"
-_MADE_UP = "memory as the vendor's tools print it; what is reserved of it is assumed"
+_ASSUMED = "the total of memory as such cards report it; what is reserved, power and what flows idle assumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ H200 = Profile(
 H100 = replace(
     H200,
     name="NVIDIA H100 80GB HBM3",
+    source=_CAPTURE + " for memory and what flows idle; power and links as an H200's",
     memory_mib=81559,
     reserved_mib=479,
     idle_transmit=352e3,
@@ -90,7 +91,7 @@ H100 = replace(
 A100 = replace(
     H100,
     name="NVIDIA A100-SXM4-80GB",
-    source=_MADE_UP + "; no GPM before Hopper; 12 links of NVLink 3",
+    source=_ASSUMED + "; no GPM before Hopper; 12 links of NVLink 3; byte counters are a guess",
     architecture=7,
     memory_mib=81920,
     reserved_mib=618,
@@ -103,7 +104,7 @@ A100 = replace(
 
 L4 = Profile(
     name="NVIDIA L4",
-    source=_MADE_UP + "; no memory temperature (NVIDIA/DCGM#311)",
+    source=_ASSUMED + "; no memory temperature (NVIDIA/DCGM#311); what flows idle as in an L40S",
     architecture=8,
     memory_mib=23034,
     reserved_mib=466,
@@ -116,7 +117,7 @@ L4 = Profile(
 
 T4 = Profile(
     name="Tesla T4",
-    source=_MADE_UP + "; rows are remapped from Ampere on",
+    source=_ASSUMED + "; rows are remapped from Ampere on; no byte counters is a guess",
     architecture=6,
     memory_mib=15360,
     reserved_mib=443,
@@ -133,7 +134,7 @@ T4 = Profile(
 
 RTX_4090 = Profile(
     name="NVIDIA GeForce RTX 4090",
-    source=_MADE_UP + "; its link slows down while idle, as an RTX 4080 SUPER's does in " + _CAPTURE,
+    source=_ASSUMED + "; its link slows down while idle, as an RTX 4080 SUPER's does in " + _CAPTURE,
     architecture=8,
     memory_mib=24564,
     reserved_mib=434,
@@ -161,7 +162,7 @@ H200_MIG = replace(
 
 VGPU_GUEST = Profile(
     name="NVIDIA L40S-24Q",
-    source=_MADE_UP + "; what a guest is not told",
+    source=_ASSUMED + "; what a guest is not told",
     architecture=8,
     memory_mib=24576,
     reserved_mib=1700,

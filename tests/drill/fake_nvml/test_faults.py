@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from drill.fake_nvml import (
+    ANY_FUNCTION,
     DRIVER_470,
     GB10,
     H100,
@@ -122,6 +123,20 @@ def test_calls_can_be_counted_and_rules_ended(machine: Machine) -> None:
         control.watch("nvmlDeviceGetNam")
 
 
+def test_rules_that_ended_make_room_for_others(machine: Machine) -> None:
+    control, call = machine(H100)
+    for _ in range(200):
+        control.release(control.watch("nvmlDeviceGetName"))
+    everything = control.fail(ANY_FUNCTION, 999, device=0, after=1)
+    call("(a := gpu(0))")
+    assert [call.refusal(f"nvmlDeviceGet{what}(a)")[1] for what in ("Name", "PowerUsage")] == [999, 999]
+    control.release(everything)
+    for _ in range(64):
+        control.watch("nvmlDeviceGetName")
+    with pytest.raises(ValueError, match="64 rules are there"):
+        control.watch("nvmlDeviceGetName")
+
+
 def test_a_lost_gpu_says_so_to_every_call_and_the_others_go_on(machine: Machine) -> None:
     control, call = machine(H100, H100)
     call("[(a := gpu(0)), (b := gpu(1))]")
@@ -161,6 +176,13 @@ def state_of(process: int, thread: int) -> str:
     return status.rpartition(")")[2].split()[0]
 
 
+def has_ended(process: int) -> bool:
+    try:
+        return state_of(process, process) in {"Z", "X"}  # one that nobody collects has ended too
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 @pytest.mark.parametrize(("uninterruptible", "state"), [(False, "S"), (True, "D")])
 def test_a_call_hangs_until_released_while_others_answer(
     machine: Machine, *, uninterruptible: bool, state: str
@@ -175,6 +197,7 @@ def test_a_call_hangs_until_released_while_others_answer(
         assert time.monotonic() < deadline, f"never in state {state}"
         time.sleep(0.003)
     assert call("nvmlDeviceGetPowerUsage(gpu(1))") == 77670
+    assert rule.held == 1
     control.release(rule)
     assert call(f"outcome({thread}, 5)") == {"value": 77670}
     assert call("nvmlDeviceGetPowerUsage(gpu(0))") == 77670
@@ -185,8 +208,13 @@ def test_a_process_that_hangs_in_state_d_can_be_killed(machine: Machine) -> None
     control.hang("nvmlDeviceGetPowerUsage", uninterruptible=True)
     thread = call("begin('nvmlDeviceGetPowerUsage(gpu(0))')")
     assert call(f"outcome({thread}, 0.1)") == "hangs"
+    (helper,) = map(int, Path(f"/proc/{call.process.pid}/task/{thread}/children").read_text().split())
     call.process.kill()
     assert call.process.wait(timeout=5) == -9
+    deadline = time.monotonic() + 5
+    while not has_ended(helper):
+        assert time.monotonic() < deadline, "what held the thread outlived it"
+        time.sleep(0.01)
 
 
 def test_xid_errors_reach_the_sets_that_asked_for_them(machine: Machine) -> None:

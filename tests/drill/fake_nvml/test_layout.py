@@ -41,6 +41,7 @@ PUBLIC = {
     "gpm_metric": ("c_nvmlGpmMetric_t", {}),
     "gpm_metrics": ("c_nvmlGpmMetricsGet_t", {"older": "sample1"}),
     "gpm_support": ("c_nvmlGpmSupport_t", {}),
+    "violation_time": ("c_nvmlViolationTime_t", {"violation_ns": "violationTime"}),
 }
 OURS = {
     "rule": block.Rule,
@@ -92,8 +93,8 @@ def test_flows_come_in_one_order() -> None:
 
 
 def test_limits_are_alike() -> None:
-    limits = dict(re.findall(r"#define ((?:MAX_\w+|LOCATIONS|LINK_ERRORS)) (\d+)", HEADER))
-    assert len(limits) == 10
+    limits = dict(re.findall(r"#define ((?:MAX_\w+|LOCATIONS|LINK_ERRORS|POLICIES)) (\d+)", HEADER))
+    assert len(limits) == 11
     assert {name: getattr(block, name) for name in limits} == {k: int(v) for k, v in limits.items()}
 
 

@@ -52,6 +52,12 @@ def test_utilisation_and_health_follow_while_the_program_runs(machine: Machine) 
     assert call("nvmlDeviceGetTemperature(gpu(0), NVML_TEMPERATURE_GPU)") == 71
     assert call("nvmlDeviceGetCurrentClocksEventReasons(gpu(0))") == 4
     assert call("nvmlDeviceGetCurrentClocksThrottleReasons(gpu(0))") == 4
+    gpu.sm_clock, gpu.memory_clock = 1980, 2619
+    assert [call(f"nvmlDeviceGetClockInfo(gpu(0), {k})") for k in (0, 1, 2)] == [1980, 1980, 2619]
+    gpu.violations_ns[1], gpu.violations_ns[7] = 5_000, 7_000
+    policies = ("NVML_PERF_POLICY_THERMAL", "NVML_PERF_POLICY_TOTAL_BASE_CLOCKS")
+    held_down = [call(f"nvmlDeviceGetViolationStatus(gpu(0), {each})")["violationTime"] for each in policies]
+    assert held_down == [field["value"] for field in call.fields(75, 81)] == [5_000, 7_000]
     gpu.gpu_util = 3
     assert call("nvmlDeviceGetUtilizationRates(gpu(0))")["gpu"] == 3
 
@@ -62,6 +68,8 @@ def test_a_link_that_saves_power_runs_slowly_until_something_flows(machine: Mach
     assert [call(generation.format(k)) for k in (0, 1)] == [1, 5]
     control.traffic(0, receive=5e9)
     assert call(generation.format(0)) == 4
+    assert [call(f"nvmlDeviceGetPcieSpeed(gpu({k}))") for k in (0, 1)] == [16_000, 32_000]
+    assert call("nvmlDeviceGetPcieLinkMaxSpeed(gpu(0))") == 4
     assert call("nvmlDeviceGetMaxPcieLinkGeneration(gpu(0))") == 4
     assert call("nvmlDeviceGetGpuMaxPcieLinkGeneration(gpu(0))") == 4
     control.device(0).width_current = 8
@@ -92,6 +100,22 @@ def test_a_rate_that_changes_leaves_the_counter_where_it_was(machine: Machine) -
         control.traffic(0, transmit=rate)
         control.advance(1)
     assert call.fields(197)[0]["value"] == control.moved(0, Flow.PCIE_TX) == 501_000_000
+
+
+def test_who_reads_while_rates_change_sees_no_half_of_a_change(machine: Machine) -> None:
+    control, call = machine(H100, own_clock=False)
+    read = "[nvmlDeviceGetFieldValues(h, [197])[0].value.uiVal for _ in range(20000)]"
+    call("(h := gpu(0))")
+    steps = f"(lambda read: max((new - old) % 2**32 for old, new in zip(read, read[1:])))({read})"
+    thread = call(f"begin({steps!r})")
+    changes = 0
+    while (answer := call(f"outcome({thread}, 0)")) == "hangs":
+        for rate in (1e6, 2e6, 3e6):
+            control.traffic(0, transmit=rate)
+            changes += 1
+    assert changes > 10
+    # back by a single byte would be 4 GB on
+    assert answer["value"] < 3e6 * 30
 
 
 def test_the_byte_counters_wrap_at_32_bits(machine: Machine) -> None:
