@@ -1,5 +1,5 @@
-/* The control block: one file, mapped by the fake library and by whoever drives it, so that a driver of tests
- * changes the GPUs while a program runs on them. Plain values of fixed size, no pointers; block.py mirrors it
+/* The control block: one file, mapped by the fake library and by whoever drives it, so that the
+ * GPUs change while a program runs on them. Plain values of fixed size, no pointers; block.py mirrors it
  * and a test compares both, offset by offset. */
 #ifndef CONTROL_H
 #define CONTROL_H
@@ -63,8 +63,8 @@ struct flow_rate {
     double since_us;
 };
 
-/* The slot in force is version / 2 % 2. The driver raises version to an odd number, takes the time, fills the
- * other slot and raises version again: whoever reads the old slot has read the clock before that time. */
+/* The slot in force is version / 2 % 2. Python raises version to an odd number, takes the time, fills the other
+ * slot and raises version again: who reads the old slot has read the clock before that time. */
 struct flow_rates {
     uint32_t version;
     uint32_t spare;

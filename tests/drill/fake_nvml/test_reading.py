@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from drill.fake_nvml import A100, H100, H200, RTX_4090, T4, Flow, ProcessKind
+from drill.fake_nvml import A100, DRIVER_590, H100, H200, RTX_4090, T4, Driver, Flow, ProcessKind
+from tests.drill.fake_nvml.calling import Caller
 from tests.drill.fake_nvml.conftest import Machine
 
 MIB = 1 << 20
@@ -116,6 +119,19 @@ def test_who_reads_while_rates_change_sees_no_half_of_a_change(machine: Machine)
     assert changes > 10
     # back by a single byte would be 4 GB on
     assert answer["value"] < 3e6 * 30
+
+
+def test_two_programs_share_the_gpus_and_nothing_else(
+    machine: Machine, libraries: dict[Driver, Path]
+) -> None:
+    control, call = machine(H100)
+    with Caller(control, libraries[DRIVER_590]) as other:
+        assert other.refusal("nvmlDeviceGetCount()") == ("NVMLError_Uninitialized", 1)
+        other("nvmlInit()")
+        control.set_moved(0, Flow.PCIE_RX, 77)
+        assert call.fields(198)[0]["value"] == other.fields(198)[0]["value"] == 77
+        call("nvmlShutdown()")
+        assert other("nvmlDeviceGetName(gpu(0))") == H100.name
 
 
 def test_the_byte_counters_wrap_at_32_bits(machine: Machine) -> None:
