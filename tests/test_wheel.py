@@ -77,6 +77,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 def test_the_wheel_holds_the_recording_and_no_tests(installed: Installed) -> None:
     names = zipfile.ZipFile(installed.wheel).namelist()
     assert f"drill/recordings/{DEMO_RECORDING}.tar.xz" in names
+    assert {"drill/fake_nvml/control.c", "drill/fake_nvml/control.h"} <= set(names)
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     assert tops >= {"drill", "exporter", "thrashold.py"}
     assert not tops & {"tests", "docs", "shared"}
