@@ -136,7 +136,7 @@ def _derived(
         key = (each.rank, each.model_name)
         before = ranks.get(key) or RankState(Window(), {})
         rank_window = before.window.appended(each)
-        restarted = restarted or rank_window.restarted()
+        restarted = restarted or _began_anew(engine, before, sample, rank_window)
         memory, points = _run(RANK_PHENOMENA, rank_window, facts, before.memory, failed)
         ranks[key] = RankState(rank_window, memory)
         values.extend(_labelled(points, {Scope.RANK: (sample.engine, *key)}))
@@ -145,6 +145,19 @@ def _derived(
     memory, points = _run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
     values.extend(_labelled(points, {Scope.ENGINE: (sample.engine,)}))
     return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))
+
+
+def _began_anew(
+    engine: EngineState, before: RankState, sample: EngineSample, rank: Window[RankSample]
+) -> bool:
+    """Whether a rank's restart is one of the engine that wasn't seen before.
+
+    A front end that tells its start knows best. Ranks that come back one after another from the same
+    restart are one.
+    """
+    if sample.started_at is not None or not rank.restarted() or not before.window.samples:
+        return False
+    return not any(at > before.window.newest.at for at in engine.window.restarts)
 
 
 def _kept(ranks: Mapping[tuple[str, str], RankState], now: float) -> dict[tuple[str, str], RankState]:

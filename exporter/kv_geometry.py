@@ -28,6 +28,18 @@ FP8_DS_MLA_BYTES = 656
 64 rotary values of 2 bytes."""
 
 
+_HYBRID_KEYS = (
+    "block_configs",
+    "hybrid_override_pattern",
+    "layers_block_type",
+    "attn_layer_period",
+    "attn_layer_indices",
+    "attn_type_list",
+)
+"""How published hybrids say which of their layers attend: too many ways to guess at, and a guess is off
+by factors."""
+
+
 class GeometryError(ValueError):
     """A model configuration that doesn't tell the size of its KV cache."""
 
@@ -59,6 +71,9 @@ def kv_geometry(config: Mapping[str, Any], cache_dtype: str = "auto") -> KvGeome
     """
     text = config.get("text_config")
     model: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
+    for key in _HYBRID_KEYS:
+        if model.get(key):
+            raise GeometryError(f"the model's layers differ in ways ({key!r}) that aren't read")
     layers = _attention_layers(model)
     if model.get("kv_lora_rank") is not None:
         if cache_dtype == "fp8_ds_mla":
@@ -75,8 +90,15 @@ def kv_geometry(config: Mapping[str, Any], cache_dtype: str = "auto") -> KvGeome
 def _attention_layers(model: Mapping[str, Any]) -> float:
     kinds = model.get("layer_types")
     if isinstance(kinds, list) and kinds:
-        return float(sum("attention" in str(kind) and "linear" not in str(kind) for kind in kinds))
-    return _number(model, "num_hidden_layers")
+        layers = float(sum("attention" in str(kind) and "linear" not in str(kind) for kind in kinds))
+    else:
+        layers = _number(model, "num_hidden_layers")
+    shared = model.get("num_kv_shared_layers")
+    if isinstance(shared, int) and shared > 0:
+        layers -= shared  # they use the cache of another layer
+    if layers <= 0:
+        raise GeometryError("the model's config.json names no attention layer")
+    return layers
 
 
 def _bytes_a_value(model: Mapping[str, Any], cache_dtype: str) -> float:

@@ -229,6 +229,8 @@ class EngineSample:
         if self.started_at is not None and earlier.started_at is not None:
             return _differ(self.started_at, earlier.started_at)
         before = {(rank.rank, rank.model_name): rank for rank in earlier.ranks}
+        if self.ranks and before and not any((rank.rank, rank.model_name) in before for rank in self.ranks):
+            return True  # another model serves at the same URL
         told = [
             rank.restarted_since(before[key])
             for rank in self.ranks

@@ -240,10 +240,11 @@ class Window(Generic[S]):
     def slope(self, gauge: Callable[[S], float | None], seconds: float) -> float | None:
         """The Theil-Sen slope a second over the trailing ``seconds``: the median over all pairs.
 
-        None when the window is shorter or fewer than 5 values are known. At most 31 of them, evenly
-        spread, are used: 465 pairs.
+        None when the window is shorter, something restarted in it, or fewer than 5 values are known.
+        At most 31 of them, evenly spread, are used: 465 pairs.
         """
-        if not self.trailing(seconds):
+        samples = self.trailing(seconds)
+        if not samples or self.restarted_between(samples[0], samples[-1]):
             return None
         points = self.values(gauge, seconds)
         if len(points) < 5:  # noqa: PLR2004 -- below that one odd value decides

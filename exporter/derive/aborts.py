@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, replace
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
@@ -11,6 +12,8 @@ from exporter.window import Window
 
 SETTLE_SECONDS = 30.0
 """How long a preempted sequence may look like one whose client left, where nothing tells them apart."""
+ANSWER_SECONDS = 5.0
+"""How long an answer may be on its way after its sequence finished."""
 AHEAD = 32.0
 """Answers that may be finished and not yet counted though nothing runs any more."""
 
@@ -18,7 +21,8 @@ CLIENT_ABORTS = Signal(
     "client_aborts_total",
     Kind.COUNTER,
     Scope.ENGINE,
-    "Requests whose client left before the end. One that finished before the server noticed is none.",
+    "Requests whose client left before the end. One that finished before the server noticed is none. Without http_* "
+    "counters a sequence that waits preempted for over 30 s passes for one.",
     Confidence.ESTIMATE,
     "completions answered 2xx less finished requests; without the front end's http_* counters, or where they don't "
     "count each sequence (batches, n > 1, other routes): first tokens less finished, running and swapped, settled over "
@@ -28,21 +32,35 @@ CLIENT_ABORTS = Signal(
 )
 
 
+class Settling(enum.Enum):
+    """What an estimate may be off by when it begins, and so how its floor settles."""
+
+    NOT = enum.auto()
+    """Nothing was there: it is exact."""
+    UP = enum.auto()
+    """Sequences ran: some without a first token yet, or finished and not yet answered, pull it down."""
+    DOWN = enum.auto()
+    """Sequences waited: some preempted ones among them look like aborts."""
+
+
 @dataclass(frozen=True, slots=True)
 class AbortState:
-    """``total`` so far, of it ``carried`` from before a restart or a change of estimator.
+    """``total`` so far, of it ``carried`` from before the estimate began anew.
 
     ``by_http`` is the estimator in use, None before the first; ``many_each`` whether the front end was
-    seen not to count each sequence. ``floor`` is what the estimator read when it began, at ``since``;
-    ``recent`` are (time, estimate) pairs of the trailing ``SETTLE_SECONDS``.
+    seen not to count each sequence; ``ranks`` whose counts the estimate adds up. ``floor`` is what it
+    read when it began, at ``since``; ``recent`` are (time, estimate) pairs of the trailing
+    ``SETTLE_SECONDS``.
     """
 
     total: float = 0.0
     carried: float = 0.0
     by_http: bool | None = None
     many_each: bool = False
+    ranks: frozenset[tuple[str, str]] = frozenset()
     floor: float = 0.0
     since: float = 0.0
+    settling: Settling = Settling.NOT
     recent: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -54,33 +72,73 @@ class AbortState:
 def fed_aborts(window: Window[EngineSample], state: AbortState) -> AbortState:
     """The state after the window's newest sample."""
     now = window.newest
+    ranks = frozenset((rank.rank, rank.model_name) for rank in now.ranks)
     if window.restarted():
         state = AbortState(state.total, state.total)
-    answered, finished = now.http_ok_total, _finished(now)
-    if answered is not None and not counts_each(answered, finished, _running(now)):
-        state = replace(state, many_each=True)
-    by_http, raw = False, _by_sequences(now)
-    if answered is not None and finished is not None and not state.many_each:
-        by_http, raw = True, answered - finished
+    elif ranks != state.ranks:
+        # a rank that comes or goes takes the counts of its whole life along
+        by_http = state.by_http if not state.ranks else None
+        state = replace(state, carried=state.total, by_http=by_http, recent=())
+    state = replace(state, ranks=ranks, many_each=state.many_each or not _counts_each(now))
+    by_http, raw = _estimate(now, many_each=state.many_each)
     if raw is None:
         return state
     if by_http != state.by_http:
-        # two estimators don't share a floor. The front end's counters show up with the first request:
-        # until then they stood at 0, and so did what was finished
-        from_nothing = by_http and state.by_http is False and not _finished_before(window)
-        floor = 0.0 if from_nothing else raw
-        state = replace(state, carried=state.total, by_http=by_http, floor=floor, since=now.at, recent=())
+        state = _begun(state, window, raw, by_http=by_http)
+    state = _settled(state, now.at, raw)
     if by_http:
         return replace(state, total=max(state.total, state.carried + raw - state.floor))
     recent = (*(each for each in state.recent if each[0] >= now.at - SETTLE_SECONDS), (now.at, raw))
-    if now.at - state.since <= SETTLE_SECONDS:
-        # whoever looked like an abort at the start and came back was none
-        state = replace(state, floor=min(state.floor, raw))
     settled = raw
     if any(rank.waiting or rank.swapped for rank in now.ranks):
         # aborts only add up, what looks like one and comes back does not: the least is the truth
         settled = min(value for _, value in recent)
     return replace(state, total=max(state.total, state.carried + settled - state.floor), recent=recent)
+
+
+def _estimate(sample: EngineSample, *, many_each: bool) -> tuple[bool, float | None]:
+    """Whether the front end's counters tell, and the raw estimate."""
+    finished = _finished(sample)
+    if sample.http_ok_total is None or finished is None or many_each:
+        return False, _by_sequences(sample)
+    return True, sample.http_ok_total - finished
+
+
+def _counts_each(sample: EngineSample) -> bool:
+    finished = _finished(sample)
+    if sample.http_ok_total is None or finished is None:
+        return True  # nothing speaks against it
+    return counts_each(sample.http_ok_total, finished, _running(sample))
+
+
+def _settled(state: AbortState, now: float, raw: float) -> AbortState:
+    """The floor while it settles. Answers follow their sequences soon; a prefill takes longer."""
+    lasts = ANSWER_SECONDS if state.by_http else SETTLE_SECONDS
+    if now - state.since > lasts or state.settling is Settling.NOT:
+        return state
+    better = max if state.settling is Settling.UP else min
+    return replace(state, floor=better(state.floor, raw))
+
+
+def _begun(state: AbortState, window: Window[EngineSample], raw: float, *, by_http: bool) -> AbortState:
+    """The state in which an estimator begins: two of them, or two sets of ranks, don't share a floor."""
+    now = window.newest
+    if by_http and _stood_at_nothing(window):
+        # the front end's counters show up with the first request: until then they stood at 0
+        return replace(state, by_http=True, floor=0.0, since=now.at, settling=Settling.NOT, recent=())
+    if by_http or not any(rank.waiting or rank.swapped for rank in now.ranks):
+        settling = Settling.UP if _running(now) else Settling.NOT
+    else:
+        settling = Settling.DOWN
+    return replace(
+        state,
+        carried=state.total,
+        by_http=by_http,
+        floor=raw,
+        since=now.at,
+        settling=settling,
+        recent=(),
+    )
 
 
 def counts_each(http_ok: float | None, finished: float | None, running: float | None) -> bool:
@@ -97,12 +155,21 @@ def counts_each(http_ok: float | None, finished: float | None, running: float | 
 
 def _finished(sample: EngineSample) -> float | None:
     """Sequences the engine finished; its own count of aborts is no finish."""
-    counts = [count for rank in sample.ranks for reason, count in rank.finished_total if reason != "abort"]
-    return sum(counts) if sample.ranks else None
+    if not any(rank.finished_total for rank in sample.ranks):
+        # a page without that series: the latencies of finished requests count them too
+        ended = [
+            rank.end_to_end_latency.count for rank in sample.ranks if rank.end_to_end_latency is not None
+        ]
+        return sum(ended) if ended else None
+    return sum(count for rank in sample.ranks for reason, count in rank.finished_total if reason != "abort")
 
 
-def _finished_before(window: Window[EngineSample]) -> float:
-    return (_finished(window.samples[-2]) or 0.0) if len(window.samples) > 1 else 0.0
+def _stood_at_nothing(window: Window[EngineSample]) -> bool:
+    """Whether the engine was read just before without the front end's counters, and nothing finished."""
+    if len(window.samples) < 2:  # noqa: PLR2004 -- the newest and the one before
+        return False
+    before = window.samples[-2]
+    return before.http_ok_total is None and not _finished(before) and not window.restarted()
 
 
 def _running(sample: EngineSample) -> float:

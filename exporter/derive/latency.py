@@ -160,7 +160,8 @@ def _gap_by_sequences(window: Window[RankSample]) -> float | None:
     # time before a first token is no gap between tokens
     prefill = window.observed(lambda sample: sample.prefill_time, INTERVAL_SECONDS)
     in_prefill = prefill.observed.total or 0.0 if prefill is not None else 0.0
-    return max(0.0, sequence_seconds - in_prefill) / tokens
+    # all of it was prefill: no sequence waited for a second token
+    return (sequence_seconds - in_prefill) / tokens if sequence_seconds > in_prefill else None
 
 
 def _open_sequences(sample: RankSample) -> float | None:
@@ -193,7 +194,9 @@ def _slo(window: Window[EngineSample], facts: EngineFacts, state: SloState) -> t
     now = window.newest
     aborts = fed_aborts(window, state.aborts)
     left = aborts.total - state.aborts.total
-    per_request = state.per_request if state.per_request is not None else _tells_requests(now)
+    per_request = None if window.restarted() else state.per_request
+    if per_request is None:
+        per_request = _tells_requests(now)
     objectives: list[tuple[str, Read, float]] = [
         ("ttft", _first_token, facts.time_to_first_token_slo_seconds)
     ]
@@ -204,7 +207,7 @@ def _slo(window: Window[EngineSample], facts: EngineFacts, state: SloState) -> t
     for name, read, objective in objectives:
         rises = [_cut(rank, state.ranks.get(key), read, objective) for key, rank in _by_key(now)]
         known = [rise for rise in rises if rise is not None]
-        if known or name in counts:
+        if known:
             good, bad = counts.get(name, (0.0, 0.0))
             counts[name] = (
                 good + sum(rise[0] for rise in known),

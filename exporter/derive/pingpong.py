@@ -77,7 +77,7 @@ def _bound(window: Window[RankSample]) -> float | None:
     if present is None or now.running is None:
         return None
     candidates = present + firsts.observed.count + now.running
-    return max(0.0, 1.0 - candidates / preempted.increase)
+    return max(0.0, 1.0 - max(0.0, candidates) / preempted.increase)
 
 
 def _in_engine(sample: RankSample) -> float | None:
@@ -86,7 +86,8 @@ def _in_engine(sample: RankSample) -> float | None:
         return None
     present = sample.running + sample.waiting + (sample.swapped or 0.0)
     first, ended = sample.time_to_first_token, sample.end_to_end_latency
-    if first is not None and ended is not None:
+    # requests that ended without a first token count in one only: then the two say nothing
+    if first is not None and ended is not None and first.count >= ended.count:
         # begun less finished, and what runs without a first token yet
         present = min(present, first.count - ended.count + sample.running)
     return present

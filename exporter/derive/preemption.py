@@ -9,7 +9,7 @@ from exporter.derive.blocks import CONTENDED_USAGE, tokens_per_sequence
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
 from exporter.signal import PEAK_SECONDS, Confidence, Kind, Point, Scope, Signal
-from exporter.window import Total, Window
+from exporter.window import LONGEST_GAP_SECONDS, Total, Window
 
 RATE_SECONDS = 30.0
 ENOUGH_PREEMPTIONS = 5
@@ -97,7 +97,13 @@ def _generated(sample: RankSample) -> float | None:
 
 
 def tokens_per_preemption(window: Window[RankSample], seconds: float = RATE_SECONDS) -> float | None:
-    """Generated tokens for each preemption of the trailing ``seconds``; None below 5 preemptions."""
+    """Generated tokens for each preemption of the trailing ``seconds`` of one process.
+
+    None below 5 preemptions.
+    """
+    samples = window.trailing(seconds)
+    if not samples or window.restarted_between(samples[0], samples[-1]):
+        return None
     preempted = window.delta(_preemptions, seconds)
     generated = window.delta(_generated, seconds)
     if preempted is None or generated is None or preempted.increase < ENOUGH_PREEMPTIONS:
@@ -168,6 +174,9 @@ def _thrash(
         return state, []
     each = tokens_per_preemption(window)
     thrashing, calm_since, episodes = state.thrashing, state.calm_since, state.episodes
+    if window.restarted() or _was_silent(window):
+        # whatever it did before, this is another process, or a long time later
+        thrashing, calm_since = False, None
     if thrashing:
         if (each is not None and each <= LEAVE_TOKENS_PER_PREEMPTION) or _stuck(window):
             calm_since = None
@@ -179,7 +188,8 @@ def _thrash(
         thrashing, episodes = True, episodes + 1
     state = ThrashState(total, thrashing, calm_since, episodes)
     points = [Point(PREEMPTIONS, (), total.value), Point(THRASH_EPISODES, (), float(episodes))]
-    lived = window.delta(_preemptions, RATE_SECONDS) is not None
+    trailing = window.trailing(RATE_SECONDS)
+    lived = bool(trailing) and not window.restarted_between(trailing[0], now)
     if (lived or thrashing) and now.generation_tokens_total is not None and now.kv_usage_ratio is not None:
         points.append(Point(THRASHING, (), float(thrashing)))
     return state, points
@@ -196,6 +206,11 @@ def _pressed(window: Window[RankSample]) -> bool:
     short = window.delta(_generated, RATE_SECONDS)
     long = window.delta(_generated, LONG_RATE_SECONDS) or window.delta(_generated, 2 * RATE_SECONDS)
     return short is not None and long is not None and short.per_second < FALLING_RATIO * long.per_second
+
+
+def _was_silent(window: Window[RankSample]) -> bool:
+    samples = window.samples  # after a silence longer than the window's memory the newest stands alone
+    return len(samples) < 2 or samples[-1].at - samples[-2].at > LONGEST_GAP_SECONDS  # noqa: PLR2004
 
 
 def _stuck(window: Window[RankSample]) -> bool:

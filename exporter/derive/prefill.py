@@ -12,6 +12,8 @@ from exporter.window import Window
 MIX_SECONDS = 30.0
 BLOCKED_SECONDS = 60.0
 PROMPT_SECONDS = 300.0
+QUEUE_MOVES_SECONDS = 5.0
+"""A queue of which somebody began this lately moves, as one before a full batch does."""
 LOW_USAGE = 0.7
 """A queue below this usage doesn't wait for blocks that others hold, but behind somebody."""
 
@@ -33,8 +35,8 @@ HEAD_OF_LINE = Signal(
     "Share of the trailing 60 s in which somebody stood behind somebody else: sequences waiting at low KV usage, or no "
     "token for running sequences while prompts were taken in.",
     Confidence.ESTIMATE,
-    "time with waiting (for capacity, where told) > 0 at usage below 0.7 and no request begun, or with prompt tokens "
-    "and no generated ones",
+    "time with waiting (for capacity, where told) > 0 at usage below 0.7 and no request begun for 5 s, or with prompt "
+    "tokens and no generated ones",
     (
         "waiting",
         "waiting_by_reason",
@@ -100,13 +102,17 @@ def _computed(sample: RankSample) -> float | None:
 
 def _blocked_ratio(window: Window[RankSample]) -> float | None:
     blocked = covered = 0.0
+    admitted_at: float | None = None
     for before, after in window.intervals(BLOCKED_SECONDS):
+        if _admits(before, after):
+            admitted_at = after.at
         if after.waiting is None or after.running is None or after.kv_usage_ratio is None:
             continue
         seconds = after.at - before.at
         covered += seconds
         queues = _queues_at_low_usage(before) and _queues_at_low_usage(after)
-        if (queues and not _admits(before, after)) or _behind_a_prefill(before, after):
+        moves = admitted_at is not None and after.at - admitted_at < QUEUE_MOVES_SECONDS
+        if (queues and not moves) or _behind_a_prefill(before, after):
             blocked += seconds
     return blocked / covered if covered > 0 else None
 
@@ -117,7 +123,7 @@ def _queues_at_low_usage(sample: RankSample) -> bool:
 
 
 def _admits(before: RankSample, after: RankSample) -> bool:
-    """Whether a request began: then the queue moves, as one before a full batch does."""
+    """Whether a request began."""
     then, now = before.time_to_first_token, after.time_to_first_token
     return then is not None and now is not None and now.count > then.count
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
@@ -68,17 +69,23 @@ def _imbalance(window: Window[EngineSample]) -> float | None:
     samples = window.trailing(BALANCE_SECONDS)
     if not samples:
         return None
-    # a rank that serves several models is still one
-    loads: dict[str, float] = {}
-    for sample in samples:
-        for rank in sample.ranks:
+    # a rank that serves several models is still one; each is averaged over the time it was seen
+    seconds_seen: dict[str, float] = {}
+    sequence_seconds: dict[str, float] = {}
+    for before, after in itertools.pairwise(samples):
+        seconds = after.at - before.at
+        for name in {rank.rank for rank in after.ranks}:
+            seconds_seen[name] = seconds_seen.get(name, 0.0) + seconds
+        for rank in after.ranks:
             if rank.running is None or rank.waiting is None:
                 return None
-            loads[rank.rank] = loads.get(rank.rank, 0.0) + rank.running + rank.waiting
+            held = (rank.running + rank.waiting) * seconds
+            sequence_seconds[rank.rank] = sequence_seconds.get(rank.rank, 0.0) + held
+    loads = [sequence_seconds[name] / seconds for name, seconds in seconds_seen.items()]
     if len(loads) < 2:  # noqa: PLR2004 -- one rank is always even
         return None
-    mean = sum(loads.values()) / len(loads)
-    return max(loads.values()) / mean if mean > 0 else None
+    mean = sum(loads) / len(loads)
+    return max(loads) / mean if mean > 0 else None
 
 
 RANKS = Phenomenon("ranks", (ENGINE_INFO, RESTARTS, IMBALANCE), _derive, RanksState())

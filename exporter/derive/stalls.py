@@ -134,7 +134,9 @@ def _derive(
             since = before.at if before is not None else now.at
             state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
             points += _told(FROZEN, state.unchanged.lasted(now.at, _frozen_after(state)))
-    if now.running is not None and now.waiting is not None:
+    if now.running is None or now.waiting is None:
+        state = replace(state, idle=Standstill())
+    else:
         holds = now.running == 0 and now.waiting > 0
         state = replace(state, idle=state.idle.seen(holds=holds, since=now.at))
         points += _told(DEADLOCKED, state.idle.lasted(now.at, DEADLOCKED_AFTER_SECONDS))

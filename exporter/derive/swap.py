@@ -222,13 +222,33 @@ def _rates(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """Blocks moved one way: as the engine counts them, else each rise in bytes over a block's size then."""
+
+    counted: Total = Total()
+    from_bytes: float | None = None
+
+    def fed(self, blocks: float | None, moved_bytes: float, size: float | None, *, restarted: bool) -> Moved:
+        """After a new reading: the engine's counter, the rise in bytes, and a block's bytes now."""
+        from_bytes = self.from_bytes
+        if size:
+            from_bytes = (from_bytes or 0.0) + moved_bytes / size
+        return Moved(self.counted.fed(blocks, restarted=restarted), from_bytes)
+
+    @property
+    def blocks(self) -> float | None:
+        """All so far, None where neither is known."""
+        return self.counted.value if self.counted.known else self.from_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class SwapState:
     """Totals of one rank, by direction."""
 
     bytes_in: Total = Total()
     bytes_out: Total = Total()
-    blocks_in: Total = Total()
-    blocks_out: Total = Total()
+    blocks_in: Moved = Moved()
+    blocks_out: Moved = Moved()
     preemptions: Total = Total()
     estimate_bytes: float = 0.0
     swapping_seen: bool = False
@@ -239,33 +259,43 @@ def _totals(
     window: Window[RankSample], facts: EngineFacts, state: SwapState
 ) -> tuple[SwapState, list[Point]]:
     now, restarted = window.newest, window.restarted()
-    (_, blocks_in), (_, blocks_out) = _block_counters(facts)
     preemptions = state.preemptions.fed(now.preemptions_total, restarted=restarted)
+    bytes_in = state.bytes_in.fed(now.swap_in_bytes_total, restarted=restarted)
+    bytes_out = state.bytes_out.fed(now.swap_out_bytes_total, restarted=restarted)
+    token_bytes, slots = replica_bytes_per_token(now, facts), block_slots(now)
+    size = token_bytes * slots if token_bytes and slots else None
     bytes_each = _sequence_bytes(now, facts)
     rise = preemptions.value - state.preemptions.value
     swapping = state.swapping_seen or _swaps(now)
     # what was preempted before the first swap was seen was recomputed
     swapped_bytes = rise * bytes_each if swapping and bytes_each is not None else 0.0
     state = SwapState(
-        state.bytes_in.fed(now.swap_in_bytes_total, restarted=restarted),
-        state.bytes_out.fed(now.swap_out_bytes_total, restarted=restarted),
-        state.blocks_in.fed(blocks_in(now), restarted=restarted),
-        state.blocks_out.fed(blocks_out(now), restarted=restarted),
+        bytes_in,
+        bytes_out,
+        state.blocks_in.fed(
+            now.swap_in_blocks_total,
+            bytes_in.value - state.bytes_in.value,
+            size if bytes_in.known else None,
+            restarted=restarted,
+        ),
+        state.blocks_out.fed(
+            now.swap_out_blocks_total,
+            bytes_out.value - state.bytes_out.value,
+            size if bytes_out.known else None,
+            restarted=restarted,
+        ),
         preemptions,
         state.estimate_bytes + swapped_bytes,
         swapping,
         state.size_known or bytes_each is not None,
     )
-    points = [
-        Point(signal, (direction,), total.value)
-        for signal, direction, total in (
-            (SWAP_BYTES, "in", state.bytes_in),
-            (SWAP_BYTES, "out", state.bytes_out),
-            (SWAP_BLOCKS, "in", state.blocks_in),
-            (SWAP_BLOCKS, "out", state.blocks_out),
-        )
-        if total.known
-    ]
+    told = (
+        (SWAP_BYTES, "in", bytes_in.value if bytes_in.known else None),
+        (SWAP_BYTES, "out", bytes_out.value if bytes_out.known else None),
+        (SWAP_BLOCKS, "in", state.blocks_in.blocks),
+        (SWAP_BLOCKS, "out", state.blocks_out.blocks),
+    )
+    points = [Point(signal, (direction,), value) for signal, direction, value in told if value is not None]
     if state.swapping_seen and state.size_known:
         points.append(Point(SWAP_ESTIMATE, (), state.estimate_bytes))
     return state, points

@@ -107,6 +107,20 @@ def test_a_rank_that_began_anew_while_it_was_away_is_a_restart() -> None:
     assert values(snapshot)["generation_tokens_total{rank=0}"] == 100
 
 
+def test_ranks_that_come_back_one_by_one_are_one_restart() -> None:
+    def of(at: float, **tokens: float) -> Observation:
+        ranks = (
+            RankSample(at, name[1:], "m", generation_tokens_total=count) for name, count in tokens.items()
+        )
+        return seen(engine(at, *ranks))
+
+    state = initial(CycleSettings())
+    scrapes = (of(0.0, r0=1000, r1=900), of(1.0, r0=1100, r1=990), of(2.0, r0=3), of(3.0, r0=5, r1=4))
+    for observation in scrapes:
+        state, snapshot = step(state, observation.status.last_at or 0.0, [observation])
+    assert values(snapshot)["engine_restarts_total"] == 1
+
+
 def test_facts_belong_to_the_engine_they_are_set_for() -> None:
     settings = CycleSettings({"a": EngineFacts(kv_bytes_per_token=100.0)})
     _, snapshot = step(

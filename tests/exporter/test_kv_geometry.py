@@ -97,3 +97,23 @@ def test_the_tiny_model_of_the_recordings() -> None:
 def test_what_is_missing_is_named(changed: dict[str, Any], named: str) -> None:
     with pytest.raises(GeometryError, match=named):
         kv_bytes_per_token({**LLAMA_70B, **changed})
+
+
+def test_layers_that_share_another_s_cache_do_not_count() -> None:
+    assert kv_bytes_per_token({**LLAMA_70B, "num_kv_shared_layers": 20}) == 327_680 * 60 / 80
+
+
+@pytest.mark.parametrize(
+    "hybrid",
+    [
+        {"block_configs": [{"attention": {"no_op": True}}]},
+        {"hybrid_override_pattern": "M-M-M*-"},
+        {"attn_layer_period": 8},
+        {"attn_type_list": [0, 0, 1]},
+        {"layers_block_type": ["mamba", "attention"]},
+        {"layer_types": ["linear_attention"] * 80},
+    ],
+)
+def test_hybrids_are_not_guessed_at(hybrid: dict[str, Any]) -> None:
+    with pytest.raises(GeometryError):
+        kv_geometry({**LLAMA_70B, **hybrid})

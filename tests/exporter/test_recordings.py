@@ -199,7 +199,7 @@ def test_ping_pong_is_never_told_above_the_truth_and_the_histogram_comes_close()
         ("vllm-0.32.0-oracle", 72, 72),
         ("vllm-0.32.0", 75, 62),
         ("vllm-0.32.0-offload", 77, 52),
-        ("vllm-0.32.0-dp2-api2", 66, 43),
+        ("vllm-0.32.0-dp2-api2", 66, 44),
         ("vllm-0.8.5-v0-swap", 79, 78),
     ],
 )

@@ -139,3 +139,56 @@ def test_the_total_never_falls_and_ends_at_the_truth_in_quiet(moves: list[tuple[
     said = [values[NAME] for values in run(ABORTS, samples)]
     assert said == sorted(said)
     assert said[-1] == left
+
+
+def two_ranks(at: float, *, both: bool = True) -> EngineSample:
+    finished = 5_000.0 + at
+    ranks = [
+        replace(rank(at, running=5.0, finished_total=(("stop", finished),)), rank=name)
+        for name in (("0", "1") if both else ("0",))
+    ]
+    return engine(at, *ranks, http_ok_total=2 * finished)
+
+
+def test_a_rank_missing_from_one_scrape_takes_nobody_along() -> None:
+    samples = [two_ranks(float(at), both=at != 20) for at in range(60)]
+    assert last(ABORTS, samples) == {NAME: 0}
+
+
+def test_a_rank_that_is_scaled_away_hides_nobody_who_leaves_later() -> None:
+    alone = [two_ranks(float(at), both=at < 20) for at in range(40)]
+    left = [
+        replace(two_ranks(float(at), both=False), http_ok_total=(5_000.0 + at) + 5_020.0 + (at - 39))
+        for at in range(40, 60)
+    ]
+    before = replace(alone[-1], http_ok_total=(5_000.0 + 39) + 5_020.0)
+    settled = [replace(sample, http_ok_total=5_000.0 + sample.at + 5_020.0) for sample in alone[20:-1]]
+    assert last(ABORTS, [*alone[:20], *settled, before, *left])[NAME] == 20
+
+
+def test_prompts_in_prefill_are_no_clients_who_left() -> None:
+    idle = [by_tokens(float(at), 0, 0) for at in range(5)]
+    prefill = [by_tokens(float(at), 0, 0, running=10) for at in range(5, 8)]
+    decode = [by_tokens(float(at), 10, 0, running=10) for at in range(8, 60)]
+    assert last(ABORTS, [*idle, *prefill, *decode]) == {NAME: 0}
+    assert last(ABORTS, [*prefill, *decode]) == {NAME: 0}
+
+
+def test_answers_on_their_way_at_the_start_are_no_clients_who_left() -> None:
+    samples = [by_http(0, 100, stop=112), by_http(1, 112, stop=112), by_http(2, 115, stop=115)]
+    busy = [replace(each, ranks=(replace(each.ranks[0], running=12.0),)) for each in samples]
+    assert last(ABORTS, busy) == {NAME: 0}
+
+
+def test_a_page_without_finished_requests_is_told_by_their_latencies() -> None:
+    samples = [by_tokens(float(at), 2.0 * at, 2.0 * at) for at in range(9)]
+    assert last(ABORTS, [replace(each, http_ok_total=2 * each.at) for each in samples]) == {NAME: 0}
+    bare = [engine(float(at), rank(float(at)), http_ok_total=2.0 * at) for at in range(9)]
+    assert last(ABORTS, bare) == {}
+
+
+def test_an_abort_just_before_the_front_end_s_counters_show_up_counts_once() -> None:
+    left = by_tokens(1, 1, 0)
+    shown = replace(by_tokens(2, 1, 0), http_ok_total=1.0)
+    shown = replace(shown, ranks=(replace(shown.ranks[0], finished_total=(("stop", 0.0),)),))
+    assert last(ABORTS, [by_tokens(0, 0, 0), left, shown]) == {NAME: 1}

@@ -35,6 +35,12 @@ def test_no_forecast_below_half_usage_or_without_a_rise_or_before_a_minute() -> 
     assert [last(HEADROOM_PHENOMENON, ramp) for ramp in ramps] == [{}, {}, {}, {}]
 
 
+def test_a_trend_does_not_run_across_a_restart() -> None:
+    old = [rank(float(at), kv_usage_ratio=0.05, blocks=1000.0, started_at=100.0) for at in range(45)]
+    new = [rank(float(at), kv_usage_ratio=0.6, blocks=1000.0, started_at=900.0) for at in range(45, 80)]
+    assert last(HEADROOM_PHENOMENON, [*old, *new]) == {}
+
+
 def test_an_empty_pool_is_0_seconds_away_from_the_first_sample_on() -> None:
     assert last(HEADROOM_PHENOMENON, [filling(0, 0.0, start=985.0)])["kv_exhaustion_seconds"] == 0
 

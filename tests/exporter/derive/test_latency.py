@@ -230,3 +230,30 @@ def test_a_queue_longer_than_the_top_bucket_says_so() -> None:
 
     said = last(LATENCY, [rank(float(at), queue_time=waited(at)) for at in range(61)])
     assert (said["queue_p99_seconds"], said["quantile_saturated{queue_p99}"]) == (60, 1)
+
+
+def test_an_engine_that_was_replaced_is_judged_by_what_it_tells() -> None:
+    def make(at: int) -> EngineSample:
+        old = at < 30
+        count = float(at if old else at - 30)
+        seen = histogram((0.2, count), (math.inf, count))
+        each = {"request_time_per_output_token": seen} if old else {"inter_token_latency": seen}
+        ended = histogram((1.0, count), (math.inf, count))
+        sample = rank(float(at), started_at=100.0 if old else 900.0, end_to_end_latency=ended, **each)
+        return engine(float(at), sample, started_at=sample.started_at)
+
+    said = last(SLO, [make(at) for at in range(60)], FACTS)
+    assert said == {"slo_events_total{tpot,true}": 29 + 29, "slo_events_total{tpot,false}": 0}
+
+
+def test_answers_of_one_token_have_no_gap() -> None:
+    samples = [
+        rank(
+            float(at),
+            running=10.0,
+            generation_tokens_total=10.0 * at,
+            prefill_time=histogram((60.0, 10.0 * at), (math.inf, 10.0 * at), total=10.0 * at),
+        )
+        for at in range(31)
+    ]
+    assert "token_interval_seconds" not in last(LATENCY, samples)

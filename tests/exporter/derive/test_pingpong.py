@@ -61,6 +61,12 @@ def test_an_incident_before_the_sidecar_began_is_not_told_as_one_of_now() -> Non
     assert said["pingpong_ratio{histogram}"] == pytest.approx(1 / 11)
 
 
+def test_requests_that_ended_without_a_first_token_make_no_bound() -> None:
+    ended = histogram((1.0, 1_000.0), (math.inf, 1_000.0))
+    samples = [pool(float(at), 10.0 * at, 100.0, end_to_end_latency=ended) for at in range(31)]
+    assert last(PINGPONG_PHENOMENON, samples)["pingpong_ratio{bound}"] == pytest.approx(1 - 36 / 300)
+
+
 def test_bounds_that_are_no_whole_numbers_tell_no_more() -> None:
     halves = histogram((0.5, 0), (1.5, 10), (math.inf, 10), total=10.0)
     assert repeat_share(halves) == 0

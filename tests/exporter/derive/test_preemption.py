@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from exporter.derive.preemption import COST, THRASH
@@ -69,6 +71,33 @@ def test_a_sidecar_that_starts_amid_thrashing_says_so() -> None:
     assert thrashing[:30] == [None] * 30
     assert thrashing[-1] == 1
     assert 1 in thrashing[:130]
+
+
+def test_a_restart_ends_the_thrashing_of_the_process_before() -> None:
+    storm = incident(after=0)
+    tail = storm[-1]
+    fresh = [load(tail.at + at, 1000.0 * at, 0.0, usage=0.1, started_at=900.0) for at in range(1, 90)]
+    old = [replace(sample, started_at=100.0) for sample in storm]
+    said = [values.get("thrashing") for values in run(THRASH, [*old, *fresh])]
+    assert said[len(old) - 1] == 1
+    assert 1 not in said[len(old) :]
+
+
+def test_what_it_did_before_a_long_silence_is_not_what_it_does() -> None:
+    storm = incident(after=0)
+    tail = storm[-1]
+    later = [
+        load(
+            tail.at + 600 + at,
+            (tail.generation_tokens_total or 0) + 1000.0 * at,
+            tail.preemptions_total or 0,
+            0.1,
+        )
+        for at in range(90)
+    ]
+    said = [values.get("thrashing") for values in run(THRASH, [*storm, *later])][len(storm) :]
+    assert said[:20] == [None] * 20
+    assert said[-1] == 0
 
 
 def test_a_deadlock_is_no_calm() -> None:

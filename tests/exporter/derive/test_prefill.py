@@ -86,6 +86,21 @@ def test_a_full_batch_that_admits_as_it_finishes_holds_nobody_up() -> None:
     assert last(PREFILL, samples)["head_of_line_ratio"] == 0
 
 
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_a_queue_that_moves_now_and_then_moves_however_often_it_is_read(step: int) -> None:
+    samples = [
+        rank(
+            float(at),
+            running=8.0,
+            waiting=1.0,
+            kv_usage_ratio=0.3,
+            time_to_first_token=histogram((1.0, at // 4), (math.inf, at // 4)),
+        )
+        for at in range(0, 121, step)
+    ]
+    assert last(PREFILL, samples)["head_of_line_ratio"] <= 0.1
+
+
 def test_an_unknown_usage_blames_nobody() -> None:
     samples = [rank(float(at), running=1.0, waiting=30.0) for at in range(61)]
     assert "head_of_line_ratio" not in last(PREFILL, samples)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from exporter.derive.ranks import RANKS
@@ -52,6 +54,20 @@ def test_the_fullest_rank_over_the_mean() -> None:
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (5.0, None)])
 def test_nothing_to_compare(first: float, second: float | None) -> None:
     assert "rank_imbalance_ratio" not in last(RANKS, [two(float(at), first, second) for at in range(61)])
+
+
+def test_a_rank_is_averaged_over_the_time_it_was_there() -> None:
+    samples = [two(float(at), 10.0, 10.0) for at in range(61)]
+    late = [replace(each, ranks=each.ranks[:1]) if each.at < 50 else each for each in samples]
+    assert last(RANKS, late)["rank_imbalance_ratio"] == 1
+
+
+def test_another_model_at_the_same_url_is_another_engine() -> None:
+    models = [
+        engine(float(at), RankSample(float(at), "0", "a" if at < 5 else "b", generation_tokens_total=9.0))
+        for at in range(9)
+    ]
+    assert last(RANKS, models)["engine_restarts_total"] == 1
 
 
 def test_a_rank_that_serves_two_models_is_one() -> None:

@@ -229,6 +229,11 @@ def test_waiting_while_nothing_runs_is_a_deadlock_after_a_minute(usage: float) -
     assert deadlocked == [0] * 61 + [1] * 10
 
 
+def test_what_was_not_known_is_not_a_deadlock() -> None:
+    samples = [rank(float(at), running=0.0 if at < 6 or at > 99 else None, waiting=6.0) for at in range(101)]
+    assert last(STALLS, [rank(-1.0, running=1.0, waiting=0.0), *samples]) == {}
+
+
 def test_one_step_in_between_is_no_deadlock() -> None:
     samples = [rank(float(at), running=float(at == 40), waiting=6.0) for at in range(90)]
     assert last(STALLS, samples) == {"engine_deadlocked": 0}

@@ -75,6 +75,22 @@ def test_an_engine_adds_its_bytes_up_over_its_gpus() -> None:
     assert "swap_blocks_total{in}" not in last(TOTALS, samples)
 
 
+def test_a_block_s_size_that_is_not_told_for_a_moment_moves_nothing() -> None:
+    pool = {"kv_pool_bytes": 900.0 * 16 * 100, "pool_blocks": 100.0, "block_tokens": 16.0}
+    facts = EngineFacts(kv_bytes_per_token=1000.0, gpus_per_replica=1)
+    samples = [
+        rank(
+            float(at),
+            swap_in_bytes_total=14_400.0 * (1000 + at),
+            **(pool if at != 5 else {"block_tokens": 16.0}),
+        )
+        for at in range(10)
+    ]
+    said = [values["swap_blocks_total{in}"] for values in run(TOTALS, samples, facts)]
+    assert said == sorted(said)
+    assert said[-1] == pytest.approx(9, abs=0.2)
+
+
 def test_what_was_preempted_before_the_first_swap_was_recomputed() -> None:
     facts = EngineFacts(kv_bytes_per_token=327_680)
     samples = [v0(0, 0), v0(1, 100), v0(2, 101, swapped=1.0), replace(v0(3, 101), kv_usage_ratio=None)]
