@@ -19,6 +19,9 @@ class Part:
 
 PARTS = {
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
+    "recorder": Part(
+        "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."
+    ),
 }
 """A part that needs an extra stands here all the same: what is missing is said when it is called."""
 

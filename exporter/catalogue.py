@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exporter import own_signals, source_signals
+from exporter import own_signals, recorder_signals, source_signals
 from exporter.derive import (
     aborts,
     blocks,
@@ -55,4 +55,5 @@ SIGNALS: tuple[Signal, ...] = (
     *(signal for phenomenon in ENGINE_PHENOMENA for signal in phenomenon.signals),
     *source_signals.SIGNALS,
     *own_signals.SIGNALS,
+    *recorder_signals.SIGNALS,
 )

@@ -11,6 +11,7 @@ import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,11 +26,14 @@ from exporter.service import application, listening_socket, make_server
 from exporter.settings import Loaded, RefusedError, SettingsError, load_with_places
 from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
-from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings, parse_address
+from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
 from exporter.web_reload import WebReload
+
+if TYPE_CHECKING:
+    from exporter.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
@@ -68,25 +72,29 @@ class UsageFailure(click.ClickException):
     type=click.Path(),
     help="TLS and basic auth, as Prometheus's exporters have them.",
 )
+@click.option(
+    "--recorder", metavar="FILE", type=click.Path(), help="Record every signal, each second, in FILE."
+)
 @click.option("--once", is_flag=True, help="Print one cycle and end; exit code 1 where no engine answered.")
-def exporter(
+def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     engines: tuple[str, ...],
     config_file: Path | None,
     listen: str | None,
     web_config: str | None,
+    recorder: str | None,
     once: bool,  # noqa: FBT001 - click calls by name
 ) -> None:
     """Watch engines and serve their signals, once a second.
 
     A flag goes before the environment (THRASHOLD_LISTEN, THRASHOLD_ENGINES with commas between,
-    THRASHOLD_WEB_CONFIG, THRASHOLD_INTERVAL_SECONDS), the environment before the settings file. All that
-    a file can hold: docs/settings.md.
+    THRASHOLD_WEB_CONFIG, THRASHOLD_RECORDER_PATH, THRASHOLD_INTERVAL_SECONDS), the environment before
+    the settings file. All that a file can hold: docs/settings.md.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     for name, known in misspelt_variables(SidecarSettings, os.environ, also=(CONFIG_VARIABLE,)):
         logger.warning("%s is no setting; did you mean %s?", name, known)
-    flags = {"engines": engines, "listen": listen, "web_config": web_config}
+    flags = {"engines": engines, "listen": listen, "web_config": web_config, "recorder": recorder}
     try:
         loaded = load_with_places(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
         loaded.check_files()
@@ -165,13 +173,32 @@ def _serve(
     except OSError as error:
         raise click.ClickException(_cant_listen(settings.listen, error)) from error
     server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
+    cycle.keeper = recorder = _started_recorder(settings.recorder)
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)
     warn_if_open(listener, web)
     beside = [WebReload(settings.web_config, web, tls, passwords).run()] if settings.web_config else []
     run_loop(serve(cycle, server, listener, settings.interval_seconds, beside))
+    if recorder and not recorder.close():
+        logger.warning("the disk is too slow: what was still to be written to %s is lost", recorder.path)
     logger.info("ended")
     leave(0)
+
+
+def _started_recorder(settings: RecorderSettings | None) -> Recorder | None:
+    if settings is None:
+        return None
+    # SQLite takes memory and time to load; who records nothing does without
+    from exporter.recorder import Recorder  # noqa: PLC0415
+    from exporter.recorder_file import RecordingError  # noqa: PLC0415
+    from exporter.recorder_writer import Retention  # noqa: PLC0415
+
+    recorder = Recorder(settings.path, Retention(settings.keep_hours * 3600, settings.max_bytes))
+    try:
+        recorder.start()
+    except RecordingError as error:
+        raise UsageFailure(str(error)) from error
+    return recorder
 
 
 _LISTEN_REMEDIES = {

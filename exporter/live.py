@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from exporter.cycle import Snapshot, Value
 from exporter.observation import Observation
@@ -30,6 +30,16 @@ _RESTART_SECONDS = 5.0
 _REPEAT_LOG_SECONDS = 60.0
 
 
+class Keeper(Protocol):
+    """Takes every published snapshot and tells of itself in the next; must not wait and raises nothing."""
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Take one snapshot."""
+
+    def values(self) -> tuple[Value, ...]:
+        """What the next snapshot shall say of the keeper, ``signal_info`` included."""
+
+
 @dataclass(slots=True)
 class LiveCycle(Generic[State]):
     """Runs the cycle over ``sources`` and keeps ``board`` up to date.
@@ -42,6 +52,7 @@ class LiveCycle(Generic[State]):
     state: State
     clock: Callable[[], float]
     board: Board
+    keeper: Keeper | None = None
     cycles: int = 0
     failures: int = 0
     skipped: int = 0
@@ -73,8 +84,11 @@ class LiveCycle(Generic[State]):
             Value(CYCLES_SKIPPED, (), float(self.skipped), is_peak=False),
             Value(CYCLE_SECONDS, (), time.perf_counter() - start, is_peak=False),
         )
-        snapshot = replace(snapshot, values=snapshot.values + own + _OWN_INFO)
+        kept = self.keeper.values() if self.keeper else ()
+        snapshot = replace(snapshot, values=snapshot.values + own + _OWN_INFO + kept)
         self.board.newest = Publication(snapshot, tuple(each.status for each in observations))
+        if self.keeper:
+            self.keeper.put(snapshot)
 
     async def run(self, interval_seconds: float) -> None:
         """Run cycles until cancelled on a fixed schedule; those missed are skipped, not bunched.

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter import own_signals, source_signals
+from exporter import own_signals, recorder_signals, source_signals
 from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Signal
@@ -39,6 +39,7 @@ def reference() -> str:
         grouped.setdefault(_title(signal), []).append(signal)
     grouped["The sources"] = list(source_signals.SIGNALS)
     grouped["The sidecar"] = list(own_signals.SIGNALS)
+    grouped["The flight recorder"] = list(recorder_signals.SIGNALS)
     rows = ["| confidence | meaning |", "|---|---|"]
     rows += [f"| {each.value} | {each.meaning} |" for each in Confidence]
     lines = [_HEAD.format(confidences="\n".join(rows), stale=STALE_AFTER_SECONDS, peak=PEAK_SECONDS)]

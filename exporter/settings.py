@@ -124,7 +124,10 @@ def _files(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, Path]]:
         yield key, value
     elif dataclasses.is_dataclass(value):
         for each in dataclasses.fields(value):
-            yield from _files(getattr(value, each.name), (*key, each.name))
+            if not each.metadata.get(
+                "written"
+            ):  # what we write need not be there, and says itself what it lacks
+                yield from _files(getattr(value, each.name), (*key, each.name))
     elif isinstance(value, tuple):
         for place, item in enumerate(value):
             yield from _files(item, (*key, place))

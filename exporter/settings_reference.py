@@ -19,6 +19,7 @@ EXAMPLE = """\
 listen: 127.0.0.1:9807
 interval_seconds: 1
 web_config: web.yml
+recorder: {path: flight.db, keep_hours: 48, max_bytes: 268435456}
 engines:
   - http://worker-1:8000             # its URL is all that an engine needs
   - url: http://worker-7:8000
@@ -163,16 +164,19 @@ def reference() -> str:
 def _row(level: Level, field: inspect.Field) -> str:
     path = f"{level.path}.{field.name}" if level.path else field.name
     meaning = field.type.extra_json_schema or {} if isinstance(field.type, inspect.Metadata) else {}
-    others = "" if level.path else _other_ways(field.name)
+    others = _other_ways(path)
     cells = (f"`{path}`", _in_words(field.type, path), _default(field), meaning["description"] + others)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _other_ways(name: str) -> str:
-    """How a key of the file itself can be set elsewhere."""
-    flags = [option.opts[0] for option in exporter.params if option.name == name]
-    variables = [variable for variable, key, _ in environment_names(SidecarSettings) if key == (name,)]
-    return f" Also: {', '.join(f'`{way}`' for way in (*flags, *variables))}."
+def _other_ways(path: str) -> str:
+    """How a key can be set elsewhere than in the file, if it can."""
+    flags = [option.opts[0] for option in exporter.params if option.name == path]
+    variables = [
+        name for name, key, _ in environment_names(SidecarSettings) if ".".join(map(str, key)) == path
+    ]
+    ways = ", ".join(f"`{way}`" for way in (*flags, *variables))
+    return f" Also: {ways}." if ways else ""
 
 
 def _default(field: inspect.Field) -> str:
@@ -208,7 +212,8 @@ def _in_words(kind: inspect.Type, path: str) -> str:
 def _one_in_words(kind: inspect.Type, path: str) -> str:
     if isinstance(kind, inspect.DataclassType):
         anchor = "".join(letter for letter in path if letter.isalnum() or letter == "_")
-        text = " or its URL alone" if hasattr(kind.cls, "shorthand") else ""
+        shorthand = getattr(kind.cls, "shorthand", "")
+        text = f" or its {'URL' if shorthand == 'url' else shorthand} alone" if shorthand else ""
         return f"[keys](#{anchor}){text}"
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         name = "a whole number" if isinstance(kind, inspect.IntType) else "a number"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -15,6 +15,30 @@ from exporter.settings import RefusedError
 DEFAULT_LISTEN = "127.0.0.1:9807"
 INTERVALS_SECONDS = (0.5, 5.0)
 """The shortest and the longest time between two reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderSettings:
+    """The flight recorder: every signal of every cycle, in one SQLite file."""
+
+    shorthand: ClassVar[str] = "path"
+
+    path: Annotated[
+        Path,
+        Meta(description="Where to record; made where it is not there yet, gone on with where it is."),
+    ] = field(metadata={"written": True})
+    keep_hours: Annotated[
+        float, Meta(gt=0, le=10_000, description="What is older goes, minute by minute.")
+    ] = 48.0
+    max_bytes: Annotated[
+        int,
+        Meta(
+            ge=8 << 20,
+            le=1 << 44,
+            description="What the recording may take on disk: beyond that the oldest goes, however new it is. A day of"
+            " one engine takes some tens of MB.",
+        ),
+    ] = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +65,9 @@ class SidecarSettings:
         Meta(
             description="TLS and basic auth of the sidecar's own pages, in [a file of its own](#the-web-config)."
         ),
+    ] = None
+    recorder: Annotated[
+        RecorderSettings | None, Meta(description="Where every signal is recorded, if anywhere.")
     ] = None
     engines: Annotated[
         tuple[EngineSettings, ...],

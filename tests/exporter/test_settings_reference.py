@@ -80,6 +80,8 @@ def test_every_key_of_every_level_stands_there_with_its_meaning() -> None:
         ("listen", "text", "`127.0.0.1:9807`"),
         ("engines", "a list, each [keys](#engines) or its URL alone", "not set"),
         ("engines[].url", "text", "needed"),
+        ("recorder", "[keys](#recorder) or its path alone", "not set"),
+        ("recorder.path", "a file", "needed"),
         ("engines[].deadline_seconds", "a number above 0, at most 86400", "`10`"),
         ("engines[].tensor_parallel", "a whole number from 1 to 1024", "not set"),
         ("engines[].block_group_tokens", "a list, each a whole number from 1 to 1048576", "not set"),
@@ -99,6 +101,10 @@ def test_flags_and_variables_stand_with_their_keys() -> None:
         "listen": ["--listen", "THRASHOLD_LISTEN"],
         "interval_seconds": ["THRASHOLD_INTERVAL_SECONDS"],
         "web_config": ["--web-config", "THRASHOLD_WEB_CONFIG"],
+        "recorder": ["--recorder"],
+        "recorder.path": ["THRASHOLD_RECORDER_PATH"],
+        "recorder.keep_hours": ["THRASHOLD_RECORDER_KEEP_HOURS"],
+        "recorder.max_bytes": ["THRASHOLD_RECORDER_MAX_BYTES"],
         "engines": ["--engine", "THRASHOLD_ENGINES"],
     }
 

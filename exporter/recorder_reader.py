@@ -1,0 +1,197 @@
+"""Reads a recording, also while it is written: series as arrays of times and values."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from exporter.recorder_file import RecordingError, open_for_reading
+from exporter.recorder_format import Chunk, Column, FormatError, decode_chunk, decode_tick
+from exporter.signal import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a recording, under its name as it is scraped.
+
+    ``times`` are seconds since the epoch, rising, exact to the millisecond; ``values`` has as many.
+    A cycle without a value has no time either: what is missing is unknown. Gauges are rounded to
+    float32, counters are exact.
+    """
+
+    name: str
+    kind: Kind
+    labels: Mapping[str, str]
+    times: array[float]
+    values: array[float]
+
+
+class Family(NamedTuple):
+    """A signal that a recording knows, and of how many series."""
+
+    name: str
+    kind: Kind
+    help: str
+    series: int
+
+
+class Recording:
+    """A recording as it stands at one instant; a context manager.
+
+    What the writer adds meanwhile is not seen, and waits in the write-ahead log: don't keep it open
+    for hours. Making one raises RecordingError, as do all methods where the file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = open_for_reading(path)
+        try:
+            self._connection.execute("BEGIN")
+            self._execute("SELECT count(*) FROM signal")  # the instant is that of the first read
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def families(self) -> list[Family]:
+        """All signals, by name."""
+        rows = self._execute(
+            "SELECT name, kind, help, count(*) FROM signal JOIN series ON series.signal = signal.name"
+            " GROUP BY name ORDER BY name"
+        )
+        return [Family(name, Kind(kind), text, count) for name, kind, text, count in rows]
+
+    def cycles(self) -> int:
+        """How many cycles are recorded."""
+        rows = self._execute(
+            "SELECT (SELECT coalesce(sum(ticks), 0) FROM chunk) + (SELECT count(*) FROM tick)"
+        )
+        return int(rows[0][0])
+
+    def read(
+        self, start: float | None = None, end: float | None = None, names: Collection[str] | None = None
+    ) -> Iterator[Series]:
+        """Read what was recorded from ``start`` to before ``end``, in seconds since the epoch.
+
+        Gives the series that have any value then, of the signals ``names`` (as they are scraped)
+        where given, by name and labels. All of them are in memory before the first one comes, 16 bytes
+        a value.
+        """
+        wanted = self._wanted(names)
+        found: dict[int, tuple[array[float], array[float]]] = {}
+        last, in_order = float("-inf"), True
+        for whole in self._chunks(start, end, wanted):
+            chunk = _cut(whole, start, end)
+            if not chunk.times:
+                continue
+            in_order = in_order and chunk.times[0] > last and all(a < b for a, b in pairwise(chunk.times))
+            last = chunk.times[-1]
+            for number, (places, values) in chunk.columns.items():
+                if number in wanted and values:
+                    times, all_values = found.setdefault(number, (array("d"), array("d")))
+                    times.extend(chunk.times if places is None else [chunk.times[each] for each in places])
+                    all_values.extend(values)
+        return self._series(wanted, found, in_order=in_order)
+
+    def _series(
+        self,
+        wanted: Mapping[int, tuple[str, Kind, str]],
+        found: dict[int, tuple[array[float], array[float]]],
+        *,
+        in_order: bool,
+    ) -> Iterator[Series]:
+        for number, (name, kind, labels) in wanted.items():
+            if number in found:
+                times, values = found.pop(number)
+                if not in_order:
+                    times, values = _ordered(times, values)
+                yield Series(name, kind, json.loads(labels), times, values)
+
+    def _wanted(self, names: Collection[str] | None) -> dict[int, tuple[str, Kind, str]]:
+        """Each series by its number, in order of name and labels."""
+        rows = self._execute(
+            "SELECT id, signal, kind, labels FROM series JOIN signal ON series.signal = signal.name"
+            " ORDER BY signal, labels"
+        )
+        return {
+            number: (name, Kind(kind), labels)
+            for number, name, kind, labels in rows
+            if names is None or name in names
+        }
+
+    def _chunks(self, start: float | None, end: float | None, wanted: Collection[int]) -> Iterator[Chunk]:
+        """Decode the chunks of that time, then the ticks, each as a chunk of its own."""
+        first = -(1 << 62) if start is None else int(start * 1000) - 1
+        last = 1 << 62 if end is None else int(end * 1000) + 1
+        query = "SELECT start, data FROM chunk WHERE last >= ? AND start <= ? ORDER BY start, id"
+        ticks = "SELECT at, data FROM tick WHERE at >= ? AND at <= ? ORDER BY at, id"
+        try:
+            for begin, data in self._connection.execute(query, (first, last)):
+                yield decode_chunk(begin, data, wanted)
+            for at, data in self._connection.execute(ticks, (first, last)):
+                tick = decode_tick(at, data)
+                columns = {
+                    number: Column(None, array("d", (value,)))
+                    for number, value in (*tick.gauges.items(), *tick.counters.items())
+                }
+                yield Chunk(array("d", (at / 1000,)), columns)
+        except (FormatError, sqlite3.Error) as error:
+            raise RecordingError(f"{self.path}: is damaged: {error}") from error
+
+    def _execute(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(query).fetchall()
+        except sqlite3.Error as error:
+            raise RecordingError(f"{self.path}: can't be read: {error}") from error
+
+
+def read(
+    path: Path,
+    start: float | None = None,
+    end: float | None = None,
+    names: Collection[str] | None = None,
+) -> Iterator[Series]:
+    """Read series of the recording at ``path`` as it stands now, see ``Recording.read``.
+
+    The file is read and closed before this returns. Raises RecordingError.
+    """
+    with Recording(path) as recording:
+        return recording.read(start, end, names)
+
+
+def _cut(chunk: Chunk, start: float | None, end: float | None) -> Chunk:
+    """The part of ``chunk`` from ``start`` to before ``end``."""
+    first = 0 if start is None else bisect_left(chunk.times, start)
+    stop = len(chunk.times) if end is None else bisect_left(chunk.times, end)
+    if first == 0 and stop == len(chunk.times):
+        return chunk
+    columns = {}
+    for number, (places, values) in chunk.columns.items():
+        if places is None:
+            columns[number] = Column(None, values[first:stop])
+        else:
+            left, right = bisect_left(places, first), bisect_left(places, stop)
+            columns[number] = Column(tuple(each - first for each in places[left:right]), values[left:right])
+    return Chunk(chunk.times[first:stop], columns)
+
+
+def _ordered(times: array[float], values: array[float]) -> tuple[array[float], array[float]]:
+    """In order of time, where a wall clock was set back; of two values at one time the later written."""
+    last = dict(zip(times, values, strict=True))
+    ordered = sorted(last)
+    return array("d", ordered), array("d", [last[each] for each in ordered])
