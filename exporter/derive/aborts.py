@@ -123,7 +123,8 @@ def _settled(state: AbortState, now: float, raw: float) -> AbortState:
 def _begun(state: AbortState, window: Window[EngineSample], raw: float, *, by_http: bool) -> AbortState:
     """The state in which an estimator begins: two of them, or two sets of ranks, don't share a floor."""
     now = window.newest
-    if by_http and _stood_at_nothing(window):
+    first = state.by_http is False or (state.by_http is None and not state.since)
+    if by_http and first and _stood_at_nothing(window):
         # the front end's counters show up with the first request: until then they stood at 0
         return replace(state, by_http=True, floor=0.0, since=now.at, settling=Settling.NOT, recent=())
     if by_http or not any(rank.waiting or rank.swapped for rank in now.ranks):
@@ -165,11 +166,15 @@ def _finished(sample: EngineSample) -> float | None:
 
 
 def _stood_at_nothing(window: Window[EngineSample]) -> bool:
-    """Whether the engine was read just before without the front end's counters, and nothing finished."""
-    if len(window.samples) < 2:  # noqa: PLR2004 -- the newest and the one before
-        return False
-    before = window.samples[-2]
-    return before.http_ok_total is None and not _finished(before) and not window.restarted()
+    """Whether the engine was seen, in this life, before the front end counted and before anything finished.
+
+    A sequence finishes a moment before its answer is counted: the sample just before may lie between.
+    """
+    now = window.newest
+    return any(
+        sample.http_ok_total is None and not _finished(sample) and not window.restarted_between(sample, now)
+        for sample in window.samples[:-1]
+    )
 
 
 def _running(sample: EngineSample) -> float:

@@ -223,22 +223,22 @@ def _rates(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Blocks moved one way: as the engine counts them, else each rise in bytes over a block's size then."""
+    """Blocks moved one way so far, None while neither they nor their bytes are known.
 
+    Each rise is the engine's own count where it has one, else the rise in bytes over a block's size then.
+    """
+
+    blocks: float | None = None
     counted: Total = Total()
-    from_bytes: float | None = None
 
-    def fed(self, blocks: float | None, moved_bytes: float, size: float | None, *, restarted: bool) -> Moved:
+    def fed(self, count: float | None, moved_bytes: float, size: float | None, *, restarted: bool) -> Moved:
         """After a new reading: the engine's counter, the rise in bytes, and a block's bytes now."""
-        from_bytes = self.from_bytes
+        counted = self.counted.fed(count, restarted=restarted)
+        if counted.known:
+            return Moved((self.blocks or 0.0) + counted.value - self.counted.value, counted)
         if size:
-            from_bytes = (from_bytes or 0.0) + moved_bytes / size
-        return Moved(self.counted.fed(blocks, restarted=restarted), from_bytes)
-
-    @property
-    def blocks(self) -> float | None:
-        """All so far, None where neither is known."""
-        return self.counted.value if self.counted.known else self.from_bytes
+            return Moved((self.blocks or 0.0) + moved_bytes / size, counted)
+        return Moved(self.blocks, counted)
 
 
 @dataclass(frozen=True, slots=True)

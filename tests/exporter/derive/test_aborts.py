@@ -192,3 +192,12 @@ def test_an_abort_just_before_the_front_end_s_counters_show_up_counts_once() -> 
     shown = replace(by_tokens(2, 1, 0), http_ok_total=1.0)
     shown = replace(shown, ranks=(replace(shown.ranks[0], finished_total=(("stop", 0.0),)),))
     assert last(ABORTS, [by_tokens(0, 0, 0), left, shown]) == {NAME: 1}
+
+
+def test_a_read_between_the_first_finish_and_its_answer_loses_nobody() -> None:
+    def make(at: float, http_ok: float | None, finished: float) -> EngineSample:
+        sample = replace(by_tokens(at, finished + 5, finished).ranks[0], finished_total=(("stop", finished),))
+        return engine(at, replace(sample, running=5.0), http_ok_total=http_ok)
+
+    idle = replace(by_tokens(0, 0, 0), http_ok_total=None)
+    assert last(ABORTS, [idle, make(1, None, 3), make(2, 9, 4), make(3, 12, 6)])[NAME] == 6
