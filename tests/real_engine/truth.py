@@ -97,6 +97,12 @@ def tail_range(steps: Sequence[Step], begin: float, end: float) -> tuple[int, in
     return (min(tails), max(tails)) if tails else None
 
 
+def running_range(steps: Sequence[Step], begin: float, end: float) -> tuple[int, int] | None:
+    """Fewest and most running sequences of that time."""
+    running = [step.running for step in steps_between(steps, begin, end)]
+    return (min(running), max(running)) if running else None
+
+
 def finished_repeat_share(ends: Iterable[End], begin: float, end: float) -> tuple[float, int] | None:
     """Among requests that finished by themselves in that time: the share of their preemptions that hit
     one already preempted, and how many preemptions that speaks of. None without any.
