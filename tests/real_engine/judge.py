@@ -12,6 +12,7 @@ from tests.real_engine.recorder import Row
 from tests.real_engine.recording import Recording
 
 LAG_SECONDS = 1.0  # a scrape shows a cycle up to a second old
+MOST_LATE = 0.1  # share of instants in which the engine's own gauges may be later than that
 STARTED_AT_LEAST = 20  # fewer preemptions make no share worth comparing
 
 
@@ -92,7 +93,7 @@ def tail_bounds(run: Recording) -> Figure:
         outside,
         0,
         "none",
-        outside == 0 and count > late,
+        outside == 0 and 0 < count and late <= MOST_LATE * (count + late),
         f"instants outside min..max, of {count}; {late} with late gauges",
     )
 
