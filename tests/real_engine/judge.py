@@ -93,7 +93,7 @@ def tail_bounds(run: Recording) -> Figure:
         outside,
         0,
         "none",
-        outside == 0 and 0 < count and late <= MOST_LATE * (count + late),
+        outside == 0 and count > 0 and late <= MOST_LATE * (count + late),
         f"instants outside min..max, of {count}; {late} with late gauges",
     )
 

@@ -113,3 +113,13 @@ def test_the_rest_of_an_answer_lies_near_the_inspection_paradox(lengths: list[in
     assert rest is not None
     assert rest == pytest.approx(exact, rel=0.15)
     assert rest >= sum(lengths) / len(lengths) / 2 * (1 - 1e-9)
+
+
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=200))
+def test_the_rest_of_an_answer_is_never_below_half_of_the_mean(lengths: list[int]) -> None:
+    # whatever the buckets hide: E[L^2] is at least E[L] squared
+    bounds = (*(float(bound) for bound in range(10, 901, 10)), math.inf)
+    counts = tuple(float(sum(length <= bound for length in lengths)) for bound in bounds)
+    rest = mean_remaining(Histogram(bounds, counts, float(sum(lengths))))
+    assert rest is not None
+    assert sum(lengths) / len(lengths) / 2 * (1 - 1e-9) <= rest <= 900
