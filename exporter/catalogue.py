@@ -10,6 +10,7 @@ from exporter.derive import (
     blocks,
     fragmentation,
     headroom,
+    inventory,
     latency,
     pingpong,
     preemption,
@@ -20,10 +21,13 @@ from exporter.derive import (
     traffic,
 )
 from exporter.derive.phenomenon import Phenomenon
+from exporter.gpu_sample import GpuSample
+from exporter.join import Join
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Signal
+from exporter.window import Window
 
-RANK_PHENOMENA: tuple[Phenomenon[RankSample, Any], ...] = (
+RANK_PHENOMENA: tuple[Phenomenon[Window[RankSample], Any], ...] = (
     traffic.GAUGES,
     traffic.TOTALS,
     blocks.BLOCKS,
@@ -42,7 +46,7 @@ RANK_PHENOMENA: tuple[Phenomenon[RankSample, Any], ...] = (
 )
 """Derived for each data-parallel rank."""
 
-ENGINE_PHENOMENA: tuple[Phenomenon[EngineSample, Any], ...] = (
+ENGINE_PHENOMENA: tuple[Phenomenon[Window[EngineSample], Any], ...] = (
     ranks.RANKS,
     traffic.ADMISSION,
     aborts.ABORTS,
@@ -50,9 +54,21 @@ ENGINE_PHENOMENA: tuple[Phenomenon[EngineSample, Any], ...] = (
 )
 """Derived for each engine, over its front end and all its ranks."""
 
+GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (inventory.INVENTORY,)
+"""Derived for each GPU."""
+
+JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (inventory.JOIN,)
+"""Derived for each engine together with its GPUs."""
+
+PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
+    *RANK_PHENOMENA,
+    *ENGINE_PHENOMENA,
+    *GPU_PHENOMENA,
+    *JOIN_PHENOMENA,
+)
+
 SIGNALS: tuple[Signal, ...] = (
-    *(signal for phenomenon in RANK_PHENOMENA for signal in phenomenon.signals),
-    *(signal for phenomenon in ENGINE_PHENOMENA for signal in phenomenon.signals),
+    *(signal for phenomenon in PHENOMENA for signal in phenomenon.signals),
     *source_signals.SIGNALS,
     *own_signals.SIGNALS,
     *recorder_signals.SIGNALS,

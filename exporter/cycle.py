@@ -6,49 +6,16 @@ implementation of any signal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from exporter import source_signals
-from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
-from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.derive.phenomenon import EngineFacts
+from exporter.engine_cycle import EngineState, derived
+from exporter.gpu_cycle import GpuState, JoinState, after_join, after_samples, fresh_values
 from exporter.observation import Observation, SourceStatus
-from exporter.sample import STALE_AFTER_SECONDS, EngineSample, RankSample, Sample
-from exporter.signal import Point, Scope, Signal
-from exporter.window import HORIZON_SECONDS, Window
-
-S = TypeVar("S", bound=Sample)
-
-MOST_RANKS = 256
-"""Ranks remembered an engine; the largest data-parallel deployments have some dozens."""
-
-
-class Value(NamedTuple):
-    """One value in a snapshot; ``labels`` in the order of ``signal.label_names``."""
-
-    signal: Signal
-    labels: tuple[str, ...]
-    value: float
-    is_peak: bool
-
-
-class Failure(NamedTuple):
-    """A derivation that broke off: a bug of ours."""
-
-    engine: str
-    phenomenon: str
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """All values of one cycle at ``at`` (seconds since the epoch), and whether any source is fresh."""
-
-    at: float
-    values: tuple[Value, ...]
-    ready: bool
-    failures: tuple[Failure, ...] = ()
+from exporter.sample import STALE_AFTER_SECONDS, EngineSample
+from exporter.snapshot import Failure, Snapshot, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +25,9 @@ class CycleSettings:
     facts: Mapping[str, EngineFacts] = field(default_factory=dict)
     version: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class RankState:
-    """One rank: its window and what its phenomena remember."""
-
-    window: Window[RankSample]
-    memory: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """One engine: its window, its ranks by (rank, model name), and the values of its newest sample."""
-
-    window: Window[EngineSample] = field(default_factory=Window)
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    ranks: Mapping[tuple[str, str], RankState] = field(default_factory=dict)
-    values: tuple[Value, ...] = ()
+    def of(self, engine: str) -> EngineFacts:
+        """The facts of one engine; of one that settings don't speak of, the defaults."""
+        return self.facts.get(engine) or EngineFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +36,8 @@ class State:
 
     settings: CycleSettings
     engines: Mapping[str, EngineState] = field(default_factory=dict)
+    gpus: Mapping[str, GpuState] = field(default_factory=dict)
+    joins: Mapping[str, JoinState] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -96,10 +51,10 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
 
     A sample is derived from once, when it is new; until the source is stale its values hold.
     """
-    engines = dict(state.engines)
     values: list[Value] = []
     failures: list[Failure] = []
     ready = False
+    engines = dict(state.engines)
     for observation in observations:
         status = observation.status
         up = status.answering and status.last_at is not None and now - status.last_at <= STALE_AFTER_SECONDS
@@ -110,97 +65,27 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
             continue
         engine = engines.get(sample.engine) or EngineState()
         if not engine.window.samples or sample.at > engine.window.newest.at:
-            facts = state.settings.facts.get(sample.engine, EngineFacts())
-            engine = _derived(engine, sample, facts, failures)
+            engine = derived(engine, sample, state.settings.of(sample.engine), failures)
             engines[sample.engine] = engine
         if now - engine.window.newest.at <= STALE_AFTER_SECONDS:
             values.extend(engine.values)
+    gpus = after_samples(state.gpus, (gpu for each in observations for gpu in each.gpus), failures)
+    values.extend(fresh_values(gpus, now))
+    joins = {
+        name: after_join(
+            state.joins.get(name) or JoinState(), engine, gpus, state.settings.of(name), now, failures
+        )
+        for name, engine in engines.items()
+    }
+    values.extend(value for join in joins.values() for value in join.values)
     counts = dict(state.failures)
     for failure in failures:
         counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
     values.extend(_own_values(state.settings, counts, values))
-    return State(state.settings, engines, counts), Snapshot(now, tuple(values), ready, tuple(failures))
-
-
-def _derived(
-    engine: EngineState, sample: EngineSample, facts: EngineFacts, failures: list[Failure]
-) -> EngineState:
-    values: list[Value] = []
-    restarted = False
-    ranks = _kept(engine.ranks, sample.at)
-
-    def failed(phenomenon: str, error: Exception) -> None:
-        failures.append(Failure(sample.engine, phenomenon, error))
-
-    for each in sample.ranks:
-        key = (each.rank, each.model_name)
-        before = ranks.get(key) or RankState(Window(), {})
-        rank_window = before.window.appended(each)
-        restarted = restarted or _began_anew(engine, before, sample, rank_window)
-        memory, points = _run(RANK_PHENOMENA, rank_window, facts, before.memory, failed)
-        ranks[key] = RankState(rank_window, memory)
-        values.extend(_labelled(points, {Scope.RANK: (sample.engine, *key)}))
-    # a rank may have been away for a scrape: its own window knows better than the engine's two newest
-    window = engine.window.appended(sample, restarted=restarted)
-    memory, points = _run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
-    values.extend(_labelled(points, {Scope.ENGINE: (sample.engine,)}))
-    return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))
-
-
-def _began_anew(
-    engine: EngineState, before: RankState, sample: EngineSample, rank: Window[RankSample]
-) -> bool:
-    """Whether a rank's restart is one of the engine that wasn't seen before.
-
-    A front end that tells its start knows best. Ranks that come back one after another from the same
-    restart are one.
-    """
-    if sample.started_at is not None or not rank.restarted() or not before.window.samples:
-        return False
-    return not any(at > before.window.newest.at for at in engine.window.restarts)
-
-
-def _kept(ranks: Mapping[tuple[str, str], RankState], now: float) -> dict[tuple[str, str], RankState]:
-    """All ranks: their totals outlive an absence. Of one long away only the newest sample is kept.
-
-    Beyond ``MOST_RANKS``, which only labels that keep changing can reach, those seen last stay.
-    """
-    latest = sorted(ranks.items(), key=lambda item: item[1].window.newest.at)[-MOST_RANKS:]
-    return {
-        key: rank
-        if rank.window.newest.at >= now - HORIZON_SECONDS
-        else replace(rank, window=Window((rank.window.newest,)))
-        for key, rank in latest
-    }
-
-
-def _run(
-    phenomena: Sequence[Phenomenon[S, Any]],
-    window: Window[S],
-    facts: EngineFacts,
-    memory: Mapping[str, Any],
-    failed: Callable[[str, Exception], None],
-) -> tuple[dict[str, Any], list[Point]]:
-    """Every phenomenon once; one that raises keeps its memory and gives no points."""
-    after: dict[str, Any] = {}
-    points: list[Point] = []
-    for phenomenon in phenomena:
-        kept = memory.get(phenomenon.name, phenomenon.initial)
-        try:
-            after[phenomenon.name], found = phenomenon.derive(window, facts, kept)
-        except Exception as error:  # noqa: BLE001 -- one failure stays one failure
-            after[phenomenon.name] = kept
-            failed(phenomenon.name, error)
-            continue
-        points.extend(found)
-    return after, points
-
-
-def _labelled(points: Sequence[Point], scopes: Mapping[Scope, tuple[str, ...]]) -> list[Value]:
-    return [
-        Value(point.signal, scopes[point.signal.scope] + point.labels, point.value, point.is_peak)
-        for point in points
-    ]
+    return (
+        State(state.settings, engines, gpus, joins, counts),
+        Snapshot(now, tuple(values), ready, tuple(failures)),
+    )
 
 
 def _source_values(status: SourceStatus, sample: EngineSample | None, now: float, *, up: bool) -> list[Value]:

@@ -190,6 +190,13 @@ class EngineSettings:
             " doesn't tell. Empty tails of blocks are counted in each group."
         ),
     ] = ()
+    gpus: Annotated[
+        tuple[Text, ...] | None,
+        Meta(
+            description="The GPUs it runs on, each by UUID, index in PCI order or PCI bus id. Unless set, all of this"
+            " machine; an empty list says that it runs elsewhere."
+        ),
+    ] = None
     slo: Annotated[SloSettings, Meta(description="What users of this engine may expect.")] = SloSettings()
     long_prompt_tokens: Annotated[
         int,
@@ -197,7 +204,7 @@ class EngineSettings:
     ] = LONG_PROMPT_TOKENS
 
     def __post_init__(self) -> None:
-        parts = _checked_url(self.url)
+        parts = checked_url(self.url)
         if parts.path in {"", "/"}:
             parts = parts._replace(path="/metrics")
         object.__setattr__(self, "url", parts.geturl())
@@ -215,7 +222,7 @@ class EngineSettings:
                 raise RefusedError(("headers", header), "holds characters a header can't carry")
 
 
-def _checked_url(url: str) -> SplitResult:
+def checked_url(url: str) -> SplitResult:
     """Split an engine's URL, or raise RefusedError. A URL that may carry a password is never repeated."""
     if "@" in url:
         raise RefusedError("url", "must not carry a user or a password; set basic_auth with a password_file")

@@ -38,6 +38,7 @@ def engine_facts(settings: EngineSettings) -> EngineFacts:
         time_to_first_token_slo_seconds=settings.slo.ttft_seconds,
         time_per_output_token_slo_seconds=settings.slo.tpot_seconds,
         long_prompt_tokens=float(settings.long_prompt_tokens),
+        gpus=settings.gpus,
     )
 
 

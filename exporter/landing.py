@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 
-from exporter.cycle import Value
 from exporter.landing_assets import SCRIPT, STYLE
 from exporter.landing_strip import ages_of_old, answers, how_old, present, strip, verdict
 from exporter.landing_values import age, raised, said, seconds, shown
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import PEAK_SECONDS, Scope, Signal
+from exporter.snapshot import Value
 from exporter.source_signals import SIGNAL_INFO
 
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -34,6 +34,7 @@ _LONG_LABEL = 16
 _SECTIONS = {
     Scope.RANK: "Engines, by rank",
     Scope.ENGINE: "Engines as a whole",
+    Scope.GPU: "GPUs",
     Scope.SOURCE: "Sources",
     Scope.SIDECAR: "The sidecar itself",
 }

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
-from exporter.cycle import Value
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.headroom import DEMAND, HEADROOM
 from exporter.derive.latency import SATURATED, TOKEN_INTERVAL, TPOT_P99, TTFT_P50, TTFT_P99
@@ -21,6 +20,7 @@ from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Scope, Signal
+from exporter.snapshot import Value
 
 OLD_AFTER_SECONDS = 3.0
 """From this age on numbers say how old they are: at one read a second, some reads were missed."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
-from exporter.cycle import Snapshot, Value
 from exporter.observation import Observation
 from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED, SIGNALS
 from exporter.publication import Board, Publication
 from exporter.sample import STALE_AFTER_SECONDS
+from exporter.snapshot import Snapshot, Value
 from exporter.source_signals import SIGNAL_INFO
 from exporter.sources.source import Source
 
@@ -76,7 +76,7 @@ class LiveCycle(Generic[State]):
             self._log(f"cycle: {error!r}", "the cycle broke off", error)
             snapshot = self._after_failure(now)
         for failure in snapshot.failures:
-            text = f"{failure.phenomenon} of engine {failure.engine} can't be derived"
+            text = f"{failure.phenomenon} of {failure.subject} can't be derived"
             self._log(f"{text}: {failure.error!r}", text, failure.error)
         own = (
             Value(CYCLES, (), float(self.cycles), is_peak=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exporter.gpu_sample import GpuSample
 from exporter.sample import EngineSample
 
 
@@ -28,7 +29,11 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one source has to show at one cycle: its status and its newest sample, if any."""
+    """What one source has to show at one cycle: its status and its newest samples, if any.
+
+    ``gpus`` holds one sample for each GPU the source knows of, those it has lost included.
+    """
 
     status: SourceStatus
     engine: EngineSample | None = None
+    gpus: tuple[GpuSample, ...] = ()

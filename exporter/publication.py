@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from exporter.cycle import Snapshot
 from exporter.observation import SourceStatus
 from exporter.render import Rendering
+from exporter.snapshot import Snapshot
 
 
 class Publication:

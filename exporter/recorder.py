@@ -16,10 +16,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from exporter.cycle import Snapshot, Value
 from exporter.recorder_file import RecordingError, size_in_bytes
 from exporter.recorder_signals import RECORDER_BYTES, RECORDER_DROPPED, RECORDER_UP, SIGNALS
 from exporter.recorder_writer import RecordingWriter, Retention
+from exporter.snapshot import Snapshot, Value
 from exporter.source_signals import SIGNAL_INFO
 
 logger = logging.getLogger(__name__)

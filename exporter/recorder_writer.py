@@ -10,10 +10,10 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporter.cycle import Snapshot
 from exporter.recorder_file import WAL_BYTES, RecordingError, open_for_writing, transaction
 from exporter.recorder_format import chunk_start, decode_tick, encode_chunk, encode_tick
 from exporter.signal import Kind, Signal
+from exporter.snapshot import Snapshot
 
 _SeriesKey = tuple[Signal, tuple[str, ...]]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exporter import own_signals, recorder_signals, source_signals
-from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
+from exporter.catalogue import PHENOMENA
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Signal
 
@@ -25,16 +25,16 @@ How sure a value is, on each scrape also in `thrashold_signal_info{{signal,confi
 {confidences}
 
 Labels: `engine` is the engine's name in settings, `rank` its data-parallel rank, `model_name` the model as
-served. Where it says *with peak*, a twin named `..._peak` carries the maximum of the trailing {peak:g} s, so
-that a slow scrape misses nothing.
+served; `uuid` is a GPU's; `direction` is `in` towards the GPU and `out` away from it. Where it says
+*with peak*, a twin named `..._peak` carries the maximum of the trailing {peak:g} s, so that a slow scrape
+misses nothing.
 """
 
 
 def reference() -> str:
     """The whole page, Markdown."""
     grouped: dict[str, list[Signal]] = {}
-    derived = [signal for phenomenon in RANK_PHENOMENA for signal in phenomenon.signals]
-    derived += [signal for phenomenon in ENGINE_PHENOMENA for signal in phenomenon.signals]
+    derived = [signal for phenomenon in PHENOMENA for signal in phenomenon.signals]
     for signal in derived:
         grouped.setdefault(_title(signal), []).append(signal)
     grouped["The sources"] = list(source_signals.SIGNALS)

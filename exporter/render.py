@@ -19,8 +19,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from exporter.cycle import Snapshot, Value
 from exporter.signal import PEAK_SECONDS, Kind, Signal
+from exporter.snapshot import Snapshot, Value
 
 PEAK_SUFFIX = "_peak"
 _PEAK_HELP = f" Maximum of the trailing {PEAK_SECONDS:g} s."

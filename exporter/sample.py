@@ -51,7 +51,7 @@ class Histogram:
         return self.total / self.count
 
     def minus(self, earlier: Histogram) -> Histogram | None:
-        """What was observed since ``earlier``; None when the buckets differ or any count fell.
+        """What was observed since ``earlier``; None when the buckets differ, or a count or the sum fell.
 
         Buckets read while an engine was counting may not add up by one: each is taken to hold at
         least what lies below it.
@@ -61,9 +61,12 @@ class Histogram:
         rises = [now - then for now, then in zip(self.counts, earlier.counts, strict=True)]
         if any(rise < 0 for rise in rises):
             return None
-        counts = tuple(itertools.accumulate(rises, max))
-        known = self.total is not None and earlier.total is not None
-        return Histogram(self.bounds, counts, self.total - earlier.total if known else None)  # type: ignore[operator]
+        total = None
+        if self.total is not None and earlier.total is not None:
+            total = self.total - earlier.total
+            if total < 0:
+                return None
+        return Histogram(self.bounds, tuple(itertools.accumulate(rises, max)), total)
 
     def plus(self, other: Histogram) -> Histogram | None:
         """Both together; None when the buckets differ."""

@@ -20,6 +20,11 @@ listen: 127.0.0.1:9807
 interval_seconds: 1
 web_config: web.yml
 recorder: {path: flight.db, keep_hours: 48, max_bytes: 268435456}
+gpus:
+  nvml: auto
+  dcgm: http://127.0.0.1:9400        # may hold url and all that an engine's connection may
+  processes: false
+  pcie_window: false
 engines:
   - http://worker-1:8000             # its URL is all that an engine needs
   - url: http://worker-7:8000
@@ -27,6 +32,7 @@ engines:
     model_config: llama/config.json  # KV bytes a token, from the model itself ...
     kv_cache_dtype: fp8
     tensor_parallel: 8
+    gpus: ["0", "1", "2", "3", "4", "5", "6", "7"]
     pipeline_parallel: 1
     block_group_tokens: [16, 32]
     long_prompt_tokens: 65536
@@ -225,6 +231,8 @@ def _one_in_words(kind: inspect.Type, path: str) -> str:
     ):
         if isinstance(kind, found):
             return words
+    if isinstance(kind, inspect.LiteralType):
+        return " or ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, inspect.CustomType) and kind.cls is Path:
         return "a file"
     raise TypeError(f"{path}: no words for {kind}")

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from exporter.engine_settings import EngineSettings
+from exporter.gpu_settings import GpuSettings
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.settings import RefusedError
 
@@ -69,6 +70,7 @@ class SidecarSettings:
     recorder: Annotated[
         RecorderSettings | None, Meta(description="Where every signal is recorded, if anywhere.")
     ] = None
+    gpus: Annotated[GpuSettings, Meta(description="How the GPUs of this machine are read.")] = GpuSettings()
     engines: Annotated[
         tuple[EngineSettings, ...],
         Meta(

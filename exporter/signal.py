@@ -51,6 +51,8 @@ class Scope(enum.Enum):
     """One data-parallel rank of an engine."""
     ENGINE = ("engine",)
     """A whole engine: its front end and all its ranks."""
+    GPU = ("uuid",)
+    """One GPU, or one MIG instance of one."""
     SOURCE = ("source",)
     """One thing that is read."""
     SIDECAR = ()

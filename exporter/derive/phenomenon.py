@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from exporter.sample import Sample
 from exporter.signal import Point, Signal
-from exporter.window import Window
 
-S = TypeVar("S", bound=Sample)
+Seen = TypeVar("Seen")
+"""What is derived from: a window of samples, or several joined."""
 State = TypeVar("State")
 
 TIME_TO_FIRST_TOKEN_SLO_SECONDS = 2.0
@@ -27,7 +26,8 @@ class EngineFacts:
 
     ``kv_bytes_per_token`` is the whole model's, what GPUs keep copies of counted once;
     ``kv_bytes_per_token_gpu`` what one GPU keeps; ``gpus_per_replica`` is tensor parallel x pipeline
-    parallel; ``block_group_tokens`` the block size of each KV group.
+    parallel; ``block_group_tokens`` the block size of each KV group; ``gpus`` names the engine's GPUs by
+    UUID, index or PCI bus id, None: all that this machine has.
     """
 
     kv_bytes_per_token: float | None = None
@@ -37,11 +37,12 @@ class EngineFacts:
     time_to_first_token_slo_seconds: float = TIME_TO_FIRST_TOKEN_SLO_SECONDS
     time_per_output_token_slo_seconds: float = TIME_PER_OUTPUT_TOKEN_SLO_SECONDS
     long_prompt_tokens: float = LONG_PROMPT_TOKENS
+    gpus: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Phenomenon(Generic[S, State]):
-    """One phenomenon of a rank or of an engine.
+class Phenomenon(Generic[Seen, State]):
+    """One phenomenon of a rank, an engine, a GPU, or of an engine on its GPUs.
 
     ``derive`` is pure; it is called once for each new sample, with the state of the call before
     (the first time with ``initial``). It raises nothing a caller should expect: an exception is a
@@ -50,18 +51,18 @@ class Phenomenon(Generic[S, State]):
 
     name: str
     signals: tuple[Signal, ...]
-    derive: Callable[[Window[S], EngineFacts, State], tuple[State, list[Point]]]
+    derive: Callable[[Seen, EngineFacts, State], tuple[State, list[Point]]]
     initial: State
 
 
 def stateless(
     name: str,
     signals: tuple[Signal, ...],
-    derive: Callable[[Window[S], EngineFacts], Iterable[Point]],
-) -> Phenomenon[S, None]:
+    derive: Callable[[Seen, EngineFacts], Iterable[Point]],
+) -> Phenomenon[Seen, None]:
     """A phenomenon that needs nothing but the window."""
 
-    def run(window: Window[S], facts: EngineFacts, state: None) -> tuple[None, list[Point]]:
-        return state, list(derive(window, facts))
+    def run(seen: Seen, facts: EngineFacts, state: None) -> tuple[None, list[Point]]:
+        return state, list(derive(seen, facts))
 
     return Phenomenon(name, signals, run, None)

@@ -235,7 +235,8 @@ class Moved:
         """After a new reading: the engine's counter, the rise in bytes, and a block's bytes now."""
         counted = self.counted.fed(count, restarted=restarted)
         if counted.known:
-            return Moved((self.blocks or 0.0) + counted.value - self.counted.value, counted)
+            # the rise first: it is never negative, so that no rounding lets the sum fall
+            return Moved((self.blocks or 0.0) + (counted.value - self.counted.value), counted)
         if size:
             return Moved((self.blocks or 0.0) + moved_bytes / size, counted)
         return Moved(self.blocks, counted)

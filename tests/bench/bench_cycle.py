@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
 
-from exporter.cycle import CycleSettings, Snapshot, State, initial, step
+from exporter.cycle import CycleSettings, State, initial, step
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.observation import Observation, SourceStatus
 from exporter.render import PLAIN, Rendering
+from exporter.snapshot import Snapshot
 from exporter.window import HORIZON_SECONDS
 from tests.bench import report
 from tests.bench.replay import Replay, replay

@@ -13,11 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from exporter.cycle import Snapshot, Value
 from exporter.recorder import QUEUE_SIZE, Recorder
 from exporter.recorder_file import size_in_bytes
 from exporter.recorder_reader import read
 from exporter.signal import Kind
+from exporter.snapshot import Snapshot, Value
 from tests.bench import report
 from tests.bench.bench_cycle import Cycle
 from tests.bench.replay import replay

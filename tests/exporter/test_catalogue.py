@@ -6,18 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA, SIGNALS
+from exporter.catalogue import PHENOMENA, SIGNALS
+from exporter.gpu_sample import (
+    GpuHealth,
+    GpuMemory,
+    GpuSample,
+    GpuUtilisation,
+    NvLink,
+    PcieLink,
+    PcieTraffic,
+)
 from exporter.reference import reference
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Kind, Scope, Signal
 
+GPU_TUPLES = (GpuSample, GpuMemory, GpuUtilisation, PcieTraffic, PcieLink, NvLink, GpuHealth)
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_names_are_unique() -> None:
     names = [signal.name for signal in SIGNALS]
     assert len(names) == len(set(names))
-    phenomena = [phenomenon.name for phenomenon in (*RANK_PHENOMENA, *ENGINE_PHENOMENA)]
+    phenomena = [phenomenon.name for phenomenon in PHENOMENA]
     assert len(phenomena) == len(set(phenomena))
 
 
@@ -42,11 +52,12 @@ def test_every_signal_says_what_it_is_and_how_it_comes_about(signal: Signal) -> 
 
 @pytest.mark.parametrize(
     "signal",
-    [signal for signal in SIGNALS if signal.scope in {Scope.RANK, Scope.ENGINE}],
+    [signal for signal in SIGNALS if signal.scope in {Scope.RANK, Scope.ENGINE, Scope.GPU}],
     ids=lambda signal: signal.name,
 )
 def test_inputs_are_fields_of_a_sample(signal: Signal) -> None:
     known = {field.name for kind in (EngineSample, RankSample) for field in fields(kind)}
+    known |= {field for kind in GPU_TUPLES for field in kind._fields}
     assert set(signal.inputs) <= known
     assert signal.inputs or signal.name == "engine_info"
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from exporter import cycle as cycle_module
-from exporter.cycle import CycleSettings, Snapshot, State, initial, step
+from exporter import engine_cycle
+from exporter.cycle import CycleSettings, State, initial, step
 from exporter.derive import fragmentation
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample, RankSample
 from exporter.signal import Point
+from exporter.snapshot import Snapshot
 from exporter.window import Window
 from tests.support.derive import engine, rank
 from tests.support.replay import named
@@ -137,15 +138,17 @@ def test_a_derivation_that_breaks_costs_its_own_signals_only(monkeypatch: pytest
         raise ZeroDivisionError("a bug")
 
     bug = Phenomenon("fragmentation", fragmentation.FRAGMENTATION.signals, broken, None)
-    phenomena = [bug if each.name == bug.name else each for each in cycle_module.RANK_PHENOMENA]
-    monkeypatch.setattr(cycle_module, "RANK_PHENOMENA", tuple(phenomena))
+    phenomena = [bug if each.name == bug.name else each for each in engine_cycle.RANK_PHENOMENA]
+    monkeypatch.setattr(engine_cycle, "RANK_PHENOMENA", tuple(phenomena))
     state: State = initial(CycleSettings())
     for at in (0.0, 1.0):
         state, snapshot = step(state, at, [seen(busy(at))])
     assert values(snapshot)[RUNNING] == 2
     assert not any(name.startswith("tail_") for name in values(snapshot))
     assert values(snapshot)["derive_errors_total{phenomenon=fragmentation}"] == 2
-    assert [(failure.engine, failure.phenomenon) for failure in snapshot.failures] == [("e", "fragmentation")]
+    assert [(failure.subject, failure.phenomenon) for failure in snapshot.failures] == [
+        ("e", "fragmentation")
+    ]
 
 
 def test_each_value_says_how_sure_it_is() -> None:

@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 
 from exporter.catalogue import SIGNALS
-from exporter.cycle import Snapshot, Value
 from exporter.derive.pingpong import PINGPONG
 from exporter.derive.swap import SWAP_ESTIMATE
 from exporter.landing import landing_page
@@ -17,6 +16,7 @@ from exporter.landing_values import STATES
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import PEAK_SECONDS, Confidence, Kind, Scope, Signal
+from exporter.snapshot import Snapshot, Value
 from tests.exporter.running import PAGE, engine, running
 
 BAD_WHEN_ALL_IS_WELL = 1

@@ -9,7 +9,6 @@ from html import unescape
 import pytest
 
 from exporter.catalogue import SIGNALS
-from exporter.cycle import Snapshot, Value
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.headroom import DEMAND
 from exporter.derive.latency import SATURATED, TTFT_P99
@@ -22,6 +21,7 @@ from exporter.landing_values import STATES
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import Scope, Signal
+from exporter.snapshot import Snapshot, Value
 from tests.support.replay import replayed
 
 NOW = 1_800_000_000.0

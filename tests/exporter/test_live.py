@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from exporter.clock import anchored_clock
-from exporter.cycle import Failure, Snapshot, Value
 from exporter.live import LiveCycle, keep_running, read_all_once
 from exporter.observation import Observation, SourceStatus
 from exporter.own_signals import CYCLE_FAILURES, CYCLES, CYCLES_SKIPPED, SIGNALS
 from exporter.publication import Board
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.snapshot import Failure, Snapshot, Value
 from exporter.source_signals import SIGNAL_INFO
 from tests.exporter.running import ROOT
 from tests.support import own_time

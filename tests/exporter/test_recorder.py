@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from exporter import recorder_writer
-from exporter.cycle import Snapshot, Value
 from exporter.recorder import Recorder
 from exporter.recorder_file import MIGRATIONS, WAL_BYTES, RecordingError, open_for_writing, size_in_bytes
 from exporter.recorder_reader import Recording, read
 from exporter.recorder_signals import RECORDER_BYTES, RECORDER_DROPPED, RECORDER_UP, SIGNALS
 from exporter.recorder_writer import RecordingWriter, Retention
+from exporter.snapshot import Snapshot, Value
 from exporter.source_signals import SIGNAL_INFO
 from tests.support.recorder import (
     BY_REASON,

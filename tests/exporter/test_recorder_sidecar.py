@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from exporter.cycle import Snapshot, Value
 from exporter.live import LiveCycle
 from exporter.observation import Observation
 from exporter.publication import Board
@@ -19,6 +18,7 @@ from exporter.recorder_signals import RECORDER_UP
 from exporter.recorder_writer import Retention
 from exporter.settings import SettingsError, load, load_with_places
 from exporter.sidecar_settings import RecorderSettings, SidecarSettings
+from exporter.snapshot import Snapshot, Value
 from tests.exporter.running import PAGE, call, engine, running
 
 

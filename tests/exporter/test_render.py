@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from exporter.cycle import Snapshot, Value
 from exporter.render import PLAIN, Rendering, SnapshotCollector, negotiate
 from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.snapshot import Snapshot, Value
 
 OPENMETRICS = negotiate("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8")
 PROMETHEUS_3_ACCEPT = (

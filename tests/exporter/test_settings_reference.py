@@ -55,7 +55,9 @@ def test_the_example_loads_and_shows_every_key_but_plain_secrets(tmp_path: Path)
         "worker-9:8443",
     ]
     assert settings.engines[1].model_config == tmp_path / "llama/config.json"
-    assert paths_in(yaml.safe_load(EXAMPLE)) == {key for key, *_ in KEYS} - SECRETS
+    keys = {key for key, *_ in KEYS}
+    connection = {key for key in keys if key.replace("gpus.dcgm.", "engines[].") in keys - {key}}
+    assert paths_in(yaml.safe_load(EXAMPLE)) == keys - SECRETS - connection
 
 
 def test_the_example_of_a_web_config_loads(tmp_path: Path) -> None:
@@ -97,7 +99,10 @@ def test_types_limits_and_defaults_are_said_in_words(key: str, kind: str, defaul
 
 def test_flags_and_variables_stand_with_their_keys() -> None:
     ways = {key: re.findall(r"`(--[a-z-]+|THRASHOLD_[A-Z_]+)`", meaning) for key, _, _, meaning in KEYS}
-    assert {key: found for key, found in ways.items() if found} == {
+    for key, found in ways.items():
+        if key.startswith("gpus.dcgm.") and found:
+            assert found == ["THRASHOLD_" + key.replace(".", "_").upper()]
+    assert {key: found for key, found in ways.items() if found and not key.startswith("gpus.dcgm.")} == {
         "listen": ["--listen", "THRASHOLD_LISTEN"],
         "interval_seconds": ["THRASHOLD_INTERVAL_SECONDS"],
         "web_config": ["--web-config", "THRASHOLD_WEB_CONFIG"],
@@ -105,6 +110,9 @@ def test_flags_and_variables_stand_with_their_keys() -> None:
         "recorder.path": ["THRASHOLD_RECORDER_PATH"],
         "recorder.keep_hours": ["THRASHOLD_RECORDER_KEEP_HOURS"],
         "recorder.max_bytes": ["THRASHOLD_RECORDER_MAX_BYTES"],
+        "gpus.nvml": ["THRASHOLD_GPUS_NVML"],
+        "gpus.processes": ["THRASHOLD_GPUS_PROCESSES"],
+        "gpus.pcie_window": ["THRASHOLD_GPUS_PCIE_WINDOW"],
         "engines": ["--engine", "THRASHOLD_ENGINES"],
     }
 

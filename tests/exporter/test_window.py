@@ -228,6 +228,14 @@ def test_no_quantile_of_nothing() -> None:
     assert histogram((math.inf, 3)).quantile(0.5) is None
 
 
+def test_a_histogram_whose_sum_fell_tells_of_no_rise() -> None:
+    then = histogram((1.0, 1), (math.inf, 2), total=5.0)
+    assert histogram((1.0, 2), (math.inf, 4), total=4.0).minus(then) is None
+    assert histogram((1.0, 2), (math.inf, 4), total=6.0).minus(then) == histogram(
+        (1.0, 1), (math.inf, 2), total=1.0
+    )
+
+
 def test_buckets_read_while_the_engine_was_counting_hold_what_lies_below_them() -> None:
     torn = histogram((1.0, 6), (2.0, 8), (math.inf, 9)).minus(histogram((1.0, 1), (2.0, 4), (math.inf, 6)))
     assert torn is not None

@@ -38,7 +38,7 @@ def window(samples: Iterable[S]) -> Window[S]:
 
 
 def run(
-    phenomenon: Phenomenon[S, Any], samples: Sequence[S], facts: EngineFacts | None = None
+    phenomenon: Phenomenon[Window[S], Any], samples: Sequence[S], facts: EngineFacts | None = None
 ) -> list[Named]:
     """What the phenomenon says at each sample, in order."""
     filled: Window[S] = Window()
@@ -59,6 +59,8 @@ def run(
     return said
 
 
-def last(phenomenon: Phenomenon[S, Any], samples: Sequence[S], facts: EngineFacts | None = None) -> Named:
+def last(
+    phenomenon: Phenomenon[Window[S], Any], samples: Sequence[S], facts: EngineFacts | None = None
+) -> Named:
     """What it says at the last sample."""
     return run(phenomenon, samples, facts)[-1]

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from exporter.cycle import Snapshot, Value
 from exporter.recorder import Recorder
 from exporter.signal import Confidence, Kind, Scope, Signal
+from exporter.snapshot import Snapshot, Value
 
 ROOT = Path(__file__).resolve().parents[2]
 START = 1_800_000_000.0

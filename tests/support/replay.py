@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from exporter.cycle import CycleSettings, Snapshot, initial, step
+from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample
 from exporter.signal import Signal
+from exporter.snapshot import Snapshot
 from tests.support.captures import recording
 
 ENGINE = "worker-1"

@@ -1,0 +1,71 @@
+"""GPUs: which there are, whether they can be read, and which engine runs on which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.gpu_sample import GpuSample
+from exporter.join import Join
+from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.window import Window
+
+GPU_UP = Signal(
+    "gpu_up",
+    Kind.GAUGE,
+    Scope.GPU,
+    "1 while the GPU can be read, 0 for one that was there and can't be read any more: lost, or its driver ill.",
+    Confidence.MEASURED,
+    "the last read of the GPU",
+    ("up",),
+)
+GPU_INFO = Signal(
+    "gpu_info",
+    Kind.GAUGE,
+    Scope.GPU,
+    "1, with what a GPU is: its index in PCI order (not CUDA's), its name, where it sits, its driver, and the parent "
+    "of a MIG instance.",
+    Confidence.MEASURED,
+    "NVML, or the labels of dcgm-exporter",
+    ("identity",),
+    labels=("index", "name", "pci_bus_id", "driver", "parent_uuid"),
+)
+GPU_READ_ERRORS = Signal(
+    "gpu_read_errors_total",
+    Kind.COUNTER,
+    Scope.GPU,
+    "Reads of a GPU that failed, by what was read and why. The signals of that group are absent meanwhile.",
+    Confidence.MEASURED,
+    "counted by the reader",
+    ("errors_total",),
+    labels=("group", "reason"),
+)
+ENGINE_GPU_INFO = Signal(
+    "engine_gpu_info",
+    Kind.GAUGE,
+    Scope.ENGINE,
+    "1 for each GPU that an engine's signals are joined with: those that settings name, else all of the machine.",
+    Confidence.MEASURED,
+    "the settings of the engine",
+    ("identity",),
+    labels=("uuid",),
+)
+
+
+def _inventory(window: Window[GpuSample], _facts: EngineFacts) -> Iterator[Point]:
+    now = window.newest
+    yield Point(GPU_UP, (), float(now.up))
+    which = now.identity
+    index = "" if which.device_index is None else str(which.device_index)
+    yield Point(GPU_INFO, (index, which.name, which.pci_bus_id, which.driver, which.parent_uuid), 1.0)
+    for group, reason, count in now.errors_total:
+        yield Point(GPU_READ_ERRORS, (group, reason), count)
+
+
+def _join(join: Join, _facts: EngineFacts) -> Iterator[Point]:
+    for window in join.gpus:
+        yield Point(ENGINE_GPU_INFO, (window.newest.identity.uuid,), 1.0)
+
+
+INVENTORY = stateless("gpu_inventory", (GPU_UP, GPU_INFO, GPU_READ_ERRORS), _inventory)
+JOIN = stateless("engine_gpus", (ENGINE_GPU_INFO,), _join)

@@ -1,0 +1,118 @@
+"""The GPUs through a cycle: each one's window, and each engine's joined with its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exporter.catalogue import GPU_PHENOMENA, JOIN_PHENOMENA
+from exporter.derivation import labelled, run
+from exporter.derive.phenomenon import EngineFacts
+from exporter.engine_cycle import EngineState
+from exporter.gpu_sample import GpuSample
+from exporter.join import joined
+from exporter.sample import STALE_AFTER_SECONDS
+from exporter.signal import Scope
+from exporter.snapshot import Failure, Value
+from exporter.window import Window
+
+MOST_GPUS = 256
+"""GPUs and MIG instances remembered; a node has 16 and, partitioned, seven times as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuState:
+    """One GPU: its window, what its phenomena remember, and the values of its newest sample."""
+
+    window: Window[GpuSample] = field(default_factory=Window)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JoinState:
+    """One engine on its GPUs: what was seen last, what its phenomena remember, and its values."""
+
+    seen: tuple[float, ...] = ()
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    values: tuple[Value, ...] = ()
+
+
+def after_samples(
+    gpus: Mapping[str, GpuState], samples: Iterable[GpuSample], failures: list[Failure]
+) -> dict[str, GpuState]:
+    """All GPUs after what the sources show; several sources' samples of one GPU become one."""
+    states = dict(gpus)
+    for uuid, sample in _merged(samples).items():
+        state = states.get(uuid) or GpuState()
+        if not state.window.samples or sample.at > state.window.newest.at:
+            states[uuid] = _derived(state, sample, failures)
+    latest = sorted(states.items(), key=lambda item: item[1].window.newest.at)[-MOST_GPUS:]
+    return dict(latest) if len(latest) < len(states) else states
+
+
+def fresh_values(gpus: Mapping[str, GpuState], now: float) -> list[Value]:
+    """The values of all GPUs whose newest sample still holds."""
+    return [
+        value
+        for state in gpus.values()
+        if now - state.window.newest.at <= STALE_AFTER_SECONDS
+        for value in state.values
+    ]
+
+
+def after_join(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what goes in and out of a cycle
+    state: JoinState,
+    engine: EngineState,
+    gpus: Mapping[str, GpuState],
+    facts: EngineFacts,
+    now: float,
+    failures: list[Failure],
+) -> JoinState:
+    """One engine on its GPUs: derived once for each new sample of any of them.
+
+    Its values vanish with the engine's numbers, and where it has no GPU.
+    """
+    name, oldest = engine.window.newest.engine, now - STALE_AFTER_SECONDS
+    if engine.window.newest.at < oldest:
+        return JoinState((), state.memory)
+    ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
+    join = joined(engine.window, ranks, (each.window for each in gpus.values()), facts.gpus, oldest)
+    if not join.gpus and not join.gpus_stale:
+        return JoinState((), state.memory)
+    seen = (engine.window.newest.at, *(window.newest.at for window in join.gpus), float(join.gpus_stale))
+    if seen == state.seen:
+        return state
+
+    def failed(phenomenon: str, error: Exception) -> None:
+        failures.append(Failure(name, phenomenon, error))
+
+    memory, points = run(JOIN_PHENOMENA, join, facts, state.memory, failed)
+    return JoinState(seen, memory, tuple(labelled(points, {Scope.ENGINE: (name,)})))
+
+
+def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> GpuState:
+    uuid = sample.identity.uuid
+
+    def failed(phenomenon: str, error: Exception) -> None:
+        failures.append(Failure(uuid, phenomenon, error))
+
+    window = state.window.appended(sample)
+    memory, points = run(GPU_PHENOMENA, window, EngineFacts(), state.memory, failed)
+    return GpuState(window, memory, tuple(labelled(points, {Scope.GPU: (uuid,)})))
+
+
+def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
+    """One sample a UUID: the first source that has the GPU up tells, later ones fill what it can't."""
+    found: dict[str, GpuSample] = {}
+    for sample in samples:
+        uuid = sample.identity.uuid
+        before = found.get(uuid)
+        if before is None:
+            found[uuid] = sample
+        elif not before.up and sample.up:
+            found[uuid] = sample.filled_from(before)
+        else:
+            found[uuid] = before.filled_from(sample)
+    return found

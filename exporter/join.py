@@ -1,0 +1,58 @@
+"""An engine together with the GPUs it runs on: what signals that need both are derived from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from exporter.gpu_sample import GpuIdentity, GpuSample
+from exporter.sample import EngineSample, RankSample
+from exporter.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One engine, its ranks, and its GPUs whose numbers are fresh.
+
+    ``gpus_stale`` counts those that belong to the engine and are down or stale: a sum over the engine's
+    GPUs is known only where it is 0.
+    """
+
+    engine: Window[EngineSample]
+    ranks: tuple[Window[RankSample], ...]
+    gpus: tuple[Window[GpuSample], ...]
+    gpus_stale: int = 0
+
+
+def belongs(identity: GpuIdentity, wanted: Sequence[str] | None) -> bool:
+    """Whether a GPU is among those ``wanted``, each a UUID, an index or a PCI bus id; None wants all.
+
+    A MIG instance belongs where it is named itself; what goes over PCIe is its parent's to tell.
+    """
+    if identity.parent_uuid:
+        return wanted is not None and identity.uuid in wanted
+    if wanted is None:
+        return True
+    names = {identity.uuid, _short_bus_id(identity.pci_bus_id)}
+    if identity.device_index is not None:
+        names.add(str(identity.device_index))
+    return any(each in names or _short_bus_id(each) in names for each in wanted)
+
+
+def joined(
+    engine: Window[EngineSample],
+    ranks: tuple[Window[RankSample], ...],
+    gpus: Iterable[Window[GpuSample]],
+    wanted: Sequence[str] | None,
+    stale_before: float,
+) -> Join:
+    """The engine with those of ``gpus`` that are ``wanted`` and were read at ``stale_before`` or later."""
+    mine = [window for window in gpus if belongs(window.newest.identity, wanted)]
+    fresh = tuple(window for window in mine if window.newest.up and window.newest.at >= stale_before)
+    return Join(engine, ranks, fresh, len(mine) - len(fresh))
+
+
+def _short_bus_id(text: str) -> str:
+    """A PCI bus id without regard to case and to how many digits the domain is written with."""
+    domain, colon, rest = text.lower().partition(":")
+    return f"{domain.lstrip('0')}:{rest}" if colon and ":" in rest else text.lower()
