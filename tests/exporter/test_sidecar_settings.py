@@ -124,9 +124,10 @@ def test_any_other_interval_is_refused_with_the_reason(seconds: str) -> None:
     assert f"after {STALE_AFTER_SECONDS:g} s" in message
 
 
-def test_what_nothing_reads_yet_is_no_setting(tmp_path: Path) -> None:
-    file = write(tmp_path, "engines: [{url: 'http://a', gpus: [GPU-1]}]\n")
-    assert "engines[0].gpus: unknown key" in refusal(SidecarSettings, file=file)
+def test_gpus_are_all_of_the_machine_those_named_or_none(tmp_path: Path) -> None:
+    text = "engines: [{url: 'http://a', gpus: [GPU-1]}, {url: 'http://b', gpus: []}, http://c]\n"
+    engines = load(SidecarSettings, file=write(tmp_path, text)).engines
+    assert [engine.gpus for engine in engines] == [("GPU-1",), (), None]
 
 
 @pytest.mark.parametrize(
