@@ -20,7 +20,6 @@ from exporter.sampler.nvml_health import read_health
 from exporter.sampler.nvml_library import Library
 from exporter.sampler.nvml_link import read_link
 from exporter.sampler.nvml_memory import read_memory
-from exporter.sampler.nvml_mig import partition, partitioned_anew
 from exporter.sampler.nvml_nvlink import read_nvlink
 from exporter.sampler.nvml_parts import Parts, within
 from exporter.sampler.nvml_processes import read_processes
@@ -43,7 +42,6 @@ class NvmlDevice:
         "_counter_bits",
         "_gpm",
         "_has_gpm",
-        "_partition",
         "_parts",
         "_total_bytes",
         "identity",
@@ -59,7 +57,11 @@ class NvmlDevice:
         self._clock = clock
         self._counter_bits = _COUNTER_BITS
         self._total_bytes: float | None = None
-        self._partition = self._parts.known("mig", self._mig_devices)
+
+    @property
+    def handle(self) -> object:
+        """The library's."""
+        return self._parts.handle
 
     def memory(self) -> GpuMemory:
         """Memory now."""
@@ -135,11 +137,7 @@ class NvmlDevice:
         return read_nvlink(self._parts)
 
     def health(self) -> GpuHealth:
-        """Temperature, power, errors. Raises ReadError, with REOPEN, where the GPU was partitioned anew as well."""
-        found = self._parts.known("mig", self._mig_devices)
-        if found is not None and self._partition is not None and found != self._partition:
-            raise partitioned_anew(self.identity.uuid)
-        self._partition = found
+        """Temperature, power, errors."""
         return read_health(self._parts)
 
     def processes(self) -> tuple[GpuProcess, ...]:
@@ -155,9 +153,6 @@ class NvmlDevice:
     def close(self) -> None:
         """Free what has to be freed before the library shuts down. Raises nothing."""
         self._gpm.free()
-
-    def _mig_devices(self) -> tuple[str, ...]:
-        return partition(self._parts.library, self._parts.handle)
 
     def _busy(self) -> float:
         """NVML's other number is of time too, not of bandwidth, and not asked for."""

@@ -21,11 +21,11 @@ _LOST = error_of_code("", GPU_IS_LOST).reason
 class XidEvents:
     """The XIDs of ``gpus``, handles with their UUIDs. One thread waits, another may ``close``."""
 
-    __slots__ = ("_gpus", "_library", "_refused", "_set", "_uuids")
+    __slots__ = ("_gpus", "_library", "_refused", "_set", "_uuids", "_wanted")
 
     def __init__(self, library: Library, gpus: Sequence[tuple[Any, str]]) -> None:
         self._library = library
-        self._gpus = tuple(gpus)
+        self._gpus = self._wanted = tuple(gpus)
         self._set: Any = None
         self._uuids: dict[int | None, str] = {}
         self._refused: ReadError | None = None
@@ -33,6 +33,10 @@ class XidEvents:
 
     def next(self, seconds: float) -> Event | None:
         """The next XID, None where none came. Raises ReadError: with DROP where no GPU tells of any."""
+        if self._wanted != self._gpus:
+            self._gpus = self._wanted
+            self.close()
+            self._register()
         if self._set is None:
             if self._refused is not None and self._refused.remedy == Remedy.DROP:
                 raise self._refused
@@ -52,6 +56,10 @@ class XidEvents:
             return None
         uuid = self._uuids.get(_address(data.device))
         return None if uuid is None or data.eventType != _XID else Event(uuid, int(data.eventData))
+
+    def watch(self, gpus: Sequence[tuple[Any, str]]) -> None:
+        """From the next wait on, the XIDs of these."""
+        self._wanted = tuple(gpus)
 
     def close(self) -> None:
         """Free the set. Raises nothing."""

@@ -94,7 +94,7 @@ def _value(field: Any, *, wraps: bool) -> float:  # noqa: ANN401 - a structure o
         raise error_of_code(call, field.nvmlReturn)
     kind = field.valueType
     if not 0 <= kind < len(_MEMBERS):
-        raise ReadError("unknown_type", Remedy.DROP, f"{call}: a value of the unknown type {kind}")
+        raise ReadError("bad_value", Remedy.DROP, f"{call}: a value of the unknown type {kind}")
     value: float = getattr(field.value, _MEMBERS[kind])
     if (kind == 0 and not isfinite(value)) or (not wraps and value == _BLANKS.get(kind)):
         raise ReadError("no_data", Remedy.SKIP, f"{call}: blank")

@@ -34,6 +34,6 @@ def _of_second(info: Any) -> GpuMemory:  # noqa: ANN401 - a structure of ctypes
 def _checked(total: float, used: float, reserved: float | None) -> GpuMemory:
     if total <= 0 or not 0 <= used <= total or (reserved or 0) > total:
         raise ReadError(
-            "out_of_range", Remedy.RETRY, f"{_CALL}: {used} of {total} bytes used, {reserved} reserved"
+            "bad_value", Remedy.RETRY, f"{_CALL}: {used} of {total} bytes used, {reserved} reserved"
         )
     return GpuMemory(float(total), float(used), None if reserved is None else float(reserved))

@@ -39,7 +39,12 @@ class NvmlInstance:
         except ReadError as error:
             if error.reason not in _GONE:
                 raise
-            raise partitioned_anew(self.identity.parent_uuid) from error
+            # a new partitioning leaves the old handles behind
+            raise ReadError("gone", Remedy.DEVICE_DOWN, f"{error}: the GPU was partitioned anew") from error
+
+    def moved_to(self, newer: NvmlInstance) -> None:
+        """Go on as ``newer``, of the same UUID: instances made anew have new handles."""
+        self._parts, self.identity = newer._parts, newer.identity
 
     def utilisation(self) -> GpuUtilisation:
         """Not of a part."""
@@ -86,7 +91,7 @@ class NvmlInstance:
 def instances(library: Library, handle: object, whole: GpuIdentity) -> list[NvmlInstance]:
     """One for each GPU instance of ``whole``: compute instances of one share its memory.
 
-    Raises ReadError where they may not be looked at, which takes NVIDIA_MIG_MONITOR_DEVICES=all in a container.
+    Raises ReadError, with DROP where they may not be looked at.
     """
     found: dict[int, NvmlInstance] = {}
     for part, uuid in _partition(library, handle):
@@ -94,16 +99,6 @@ def instances(library: Library, handle: object, whole: GpuIdentity) -> list[Nvml
         identity = whole._replace(uuid=uuid, parent_uuid=whole.uuid, gpu_instance=gpu_instance)
         found.setdefault(gpu_instance, NvmlInstance(library, part, identity))
     return list(found.values())
-
-
-def partition(library: Library, handle: object) -> tuple[str, ...]:
-    """The UUIDs of all MIG devices of a GPU: who sees others has to look for the instances anew. Raises ReadError."""
-    return tuple(uuid for _, uuid in _partition(library, handle))
-
-
-def partitioned_anew(uuid: str) -> ReadError:
-    """The handles of its instances are stale."""
-    return ReadError("partitioned_anew", Remedy.REOPEN, f"{uuid} was partitioned anew")
 
 
 def _partition(library: Library, handle: object) -> Iterator[tuple[object, str]]:

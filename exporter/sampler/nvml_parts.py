@@ -78,5 +78,5 @@ class Parts:
 def within(part: str, value: float, least: float, most: float) -> float:
     """``value``, if it can be true. Raises ReadError."""
     if not least <= value <= most:
-        raise ReadError("out_of_range", Remedy.RETRY, f"{part} is {value:g}, which can't be")
+        raise ReadError("bad_value", Remedy.RETRY, f"{part} is {value:g}, which can't be")
     return value

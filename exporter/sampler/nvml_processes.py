@@ -28,7 +28,7 @@ def read_processes(parts: Parts, total_bytes: float | None) -> tuple[GpuProcess,
         processes = tuple(_process(one, total_bytes) for one in listed)
         if all(0 < one.pid <= _MOST_PROCESSES for one in processes):
             return processes
-        implausible = ReadError("out_of_range", Remedy.RETRY, f"{call}: process ids that can't be")
+        implausible = ReadError("bad_value", Remedy.RETRY, f"{call}: process ids that can't be")
     raise implausible or parts.refusal(*_CALLS) or ReadError("no_data", Remedy.SKIP, "processes: none told")
 
 
