@@ -34,7 +34,8 @@ from exporter.sampler.nvml_errors import read_error
 from exporter.sampler.nvml_fields import field_values
 from exporter.sampler.nvml_library import loaded
 from exporter.sampler.pcie_meter import PcieMeter
-from tests.exporter.sampler.conftest import Machine, Make
+from tests.exporter.sampler.conftest import Make
+from tests.exporter.sampler.machine import Machine
 
 MIB = 1 << 20
 NO_BYTES = 0xFFFFFFFFFFFFFFFF
