@@ -1,10 +1,11 @@
-"""GPUs of the fake library in this process, through the real binding, by a clock that stands still."""
+"""GPUs of the fake library in this process, through the real binding."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from exporter.sampler.nvml_device import NvmlDevice
 
 @dataclass(frozen=True)
 class Machine:
-    """GPUs whose time stands still but for ``control.advance``, and a backend that runs by that time."""
+    """GPUs, and a backend that runs by their time: it stands still but for ``control.advance``, or is the machine's."""
 
     control: Control
     backend: NvmlBackend = field(init=False)
@@ -29,7 +30,7 @@ class Machine:
         object.__setattr__(self, "backend", NvmlBackend(clock=self.clock))
 
     def clock(self) -> float:
-        return self.control.board.clock_us / 1e6
+        return self.control.board.clock_us / 1e6 or time.monotonic()
 
     def opened(self) -> tuple[Device, ...]:
         self.backend.open()
@@ -43,11 +44,16 @@ class Machine:
 
 
 @contextmanager
-def running(folder: Path, library: Path, profiles: Sequence[Profile], driver: Driver) -> Iterator[Machine]:
+def running(
+    folder: Path, library: Path, profiles: Sequence[Profile], driver: Driver, *, own_clock: bool = True
+) -> Iterator[Machine]:
     """The machine, with a copy of ``library`` in ``folder``: each copy maps its own control block."""
     pynvml = importlib.import_module("pynvml")
     block = folder / "control"
-    with Control(block, profiles, driver, own_clock=True) as control, pytest.MonkeyPatch.context() as patch:
+    with (
+        Control(block, profiles, driver, own_clock=own_clock) as control,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv(VARIABLE, str(block))
         copy = shutil.copy(library, folder / "libnvidia-ml-copy.so.1")
         patch.setattr(pynvml, "nvmlLib", ctypes.CDLL(str(copy)))
