@@ -83,12 +83,19 @@ class PcieLink(NamedTuple):
 
 
 class NvLink(NamedTuple):
-    """All NVLinks of a GPU together, data without protocol where the driver tells it apart."""
+    """All NVLinks of a GPU together, data without protocol where the driver tells it apart.
+
+    ``*_bytes_total`` or ``*_bytes_per_second``, as of PCIe. ``bytes_per_second`` is both directions
+    together, from a source that can't tell them apart.
+    """
 
     out_bytes_total: float | None = None
     in_bytes_total: float | None = None
     links_active: int | None = None
     links_inactive: int | None = None
+    out_bytes_per_second: float | None = None
+    in_bytes_per_second: float | None = None
+    bytes_per_second: float | None = None
 
 
 class GpuHealth(NamedTuple):
