@@ -24,9 +24,9 @@ IMPLAUSIBLE = "implausible"
 SLOW_SECONDS = 5.0
 """Collections further apart than this are told again at each read; others are a sample each."""
 
-_ONE_COLLECTION_SECONDS = 2.5
-"""A slow exporter's page that changes again so soon was read while the collection was under way."""
-_QUICK_STEPS = 30
+_SETTLE_SECONDS = 2.5
+"""A slow exporter's page counts once it comes a second time, or after this: it may still be collecting."""
+_QUICK_STEPS = 10
 """So many collections in a row have to come quickly before the exporter no longer counts as slow."""
 _STANDSTILL_SECONDS = 120.0
 _STANDSTILL_STEPS = 3.0
@@ -37,17 +37,15 @@ _STANDSTILL_STEPS = 3.0
 class Followed:
     """What is remembered of one GPU or MIG instance, as of its newest collection, ``collected_at``.
 
-    ``base`` are the values of the collection before, at ``base_at``; ``stood`` the totals that stood still
-    since; ``moved`` the fields that were ever above 0; ``energy_at`` is when its energy counter last rose.
-    Of XIDs the last one told, and the events that were seen.
+    ``stood`` are the totals that stood still since the one before, ``moved`` the fields that were ever
+    above 0; ``energy_at`` is when its energy counter last rose. Of XIDs the last one told, and the events
+    that were seen.
     """
 
     told: Told
     reading: Reading
     collected_at: float
     started_at: float
-    base: Mapping[Field, float] = field(default_factory=dict)
-    base_at: float = 0.0
     stood: frozenset[Field] = frozenset()
     moved: frozenset[Field] = frozenset()
     energy_at: float | None = None
@@ -63,7 +61,8 @@ class Memory:
 
     ``changed_at`` is the start of the read that first showed the newest collection; ``step_seconds`` the
     time between it and the one before, None before there were two. ``slow`` is whether collections are
-    known to be far apart; ``quick_steps`` how many were not, in a row.
+    known to be far apart; ``quick_steps`` how many were not, in a row. ``unsettled`` is a page that differs
+    and has yet to come again, first seen at ``unsettled_at``.
     """
 
     gpus: Mapping[str, Followed] = field(default_factory=dict)
@@ -72,6 +71,8 @@ class Memory:
     step_seconds: float | None = None
     slow: bool = False
     quick_steps: int = 0
+    unsettled: Mapping[str, Mapping[Field, float]] = field(default_factory=dict)
+    unsettled_at: float | None = None
     samples: tuple[GpuSample, ...] = ()
 
     def only(self, uuids: Collection[str]) -> Memory:
@@ -88,30 +89,44 @@ def follow(memory: Memory, readings: Iterable[tuple[Slot, float]], at: float) ->
     """
     page = told(readings)
     shown = {uuid: each.values for uuid, each in page.items()}
-    since = None if memory.changed_at is None else at - memory.changed_at
-    if since is None or shown != memory.shown:
-        again = memory.slow and since is not None and since < _ONE_COLLECTION_SECONDS
-        gpus = {uuid: _collected(memory.gpus.get(uuid), each, at, again=again) for uuid, each in page.items()}
-        memory = replace(memory, gpus={**memory.gpus, **gpus}, shown=shown)
-        if not again:
-            memory = _stepped(memory, at, since)
-    elif since > SLOW_SECONDS:
-        memory = replace(memory, slow=True, quick_steps=0)
+    if shown == memory.shown:
+        still = at - (at if memory.changed_at is None else memory.changed_at)
+        if still <= SLOW_SECONDS:
+            return memory
+        memory = replace(memory, slow=True, quick_steps=0, unsettled={}, unsettled_at=None)
+    elif memory.slow and shown != memory.unsettled and not _is_overdue(memory, at):
+        since = at if memory.unsettled_at is None else memory.unsettled_at
+        return replace(memory, unsettled=shown, unsettled_at=since)
     else:
-        return memory
+        since = at if memory.unsettled_at is None or shown != memory.unsettled else memory.unsettled_at
+        gpus = {uuid: _collected(memory.gpus.get(uuid), each, since) for uuid, each in page.items()}
+        memory = _stepped(replace(memory, gpus={**memory.gpus, **gpus}, shown=shown), since)
     step = memory.step_seconds or 0.0
     samples = tuple(_sample(memory.gpus[uuid], at, step, totals=not memory.slow) for uuid in page)
     return replace(memory, samples=samples)
 
 
-def _stepped(memory: Memory, at: float, step: float | None) -> Memory:
+def _is_overdue(memory: Memory, at: float) -> bool:
+    return memory.unsettled_at is not None and at - memory.unsettled_at >= _SETTLE_SECONDS
+
+
+def _stepped(memory: Memory, at: float) -> Memory:
+    """After a collection that was first shown at ``at``."""
+    step = None if memory.changed_at is None else at - memory.changed_at
     quick_steps = memory.quick_steps + 1 if (step or 0.0) <= SLOW_SECONDS else 0
-    slow = not quick_steps or (memory.slow and quick_steps < _QUICK_STEPS)
-    return replace(memory, changed_at=at, step_seconds=step, slow=slow, quick_steps=quick_steps)
+    return replace(
+        memory,
+        changed_at=at,
+        step_seconds=step,
+        slow=not quick_steps or (memory.slow and quick_steps < _QUICK_STEPS),
+        quick_steps=quick_steps,
+        unsettled={},
+        unsettled_at=None,
+    )
 
 
-def _collected(before: Followed | None, now: Told, at: float, *, again: bool) -> Followed:
-    """One GPU after a page that differs from the one before, ``again`` within one collection."""
+def _collected(before: Followed | None, now: Told, at: float) -> Followed:
+    """One GPU after a collection."""
     errors = dict(before.errors) if before else {}
     for group, count in now.implausible.items():
         errors[group, IMPLAUSIBLE] = errors.get((group, IMPLAUSIBLE), 0.0) + count
@@ -124,12 +139,12 @@ def _collected(before: Followed | None, now: Told, at: float, *, again: bool) ->
         reading = Reading(now.values, {}, doubt.fields, float(doubt.disagreement))
         return Followed(now, reading, at, at, moved=moved, xid=xid, xids=xids, errors=errors)
     moved |= before.moved
-    base, base_at = (before.base, before.base_at) if again else (before.told.values, before.collected_at)
-    changes = {each: value - base[each] for each, value in now.values.items() if each.total and each in base}
+    then = before.told.values
+    changes = {each: value - then[each] for each, value in now.values.items() if each.total and each in then}
     restarted = any(change < 0 for change in changes.values())
     rises = {} if restarted else changes
     doubt = doubted(now.values, rises, before.stood, moved)
-    rates = {each: rise / (at - base_at) for each, rise in rises.items()}
+    rates = {each: rise / (at - before.collected_at) for each, rise in rises.items()}
     most = most_of_link(now.values)
     for each in [each for each, rate in rates.items() if each.group == "pcie" and rate > most]:
         del rates[each]
@@ -139,11 +154,9 @@ def _collected(before: Followed | None, now: Told, at: float, *, again: bool) ->
         before,
         told=now,
         reading=Reading(now.values, rates, doubt.fields, disagreements),
-        collected_at=before.collected_at if again else at,
+        collected_at=at,
         started_at=at if restarted else before.started_at,
-        base=base,
-        base_at=base_at,
-        stood=before.stood if again else frozenset(each for each, rise in rises.items() if not rise),
+        stood=frozenset(each for each, rise in rises.items() if not rise),
         moved=moved,
         energy_at=at if changes.get(ENERGY, 0.0) > 0 else before.energy_at,
         errors=errors,
