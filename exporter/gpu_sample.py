@@ -27,6 +27,11 @@ class GpuIdentity(NamedTuple):
     parent_uuid: str = ""
     gpu_instance: int | None = None
 
+    @property
+    def instance_number(self) -> str:
+        """What a MIG instance is called by who doesn't know its UUID, as dcgm-exporter; else empty."""
+        return "" if self.gpu_instance is None else f"{self.parent_uuid}/{self.gpu_instance}"
+
 
 class GpuMemory(NamedTuple):
     """Device memory in bytes. ``reserved_bytes`` is the driver's own part, not in ``used_bytes`` where known."""

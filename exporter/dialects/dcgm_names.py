@@ -197,15 +197,17 @@ def identity_of(labels: Mapping[str, str]) -> GpuIdentity | None:
     if not uuid or not _OF_A_PART.isdisjoint(labels):
         return None
     instance = _number(labels.get("GPU_I_ID", ""))
-    return GpuIdentity(
-        uuid if instance is None else f"{uuid}/{instance}",
+    which = GpuIdentity(
+        uuid,
         _number(labels.get("gpu", "")),
         _text(labels, "modelName", "model_name"),
         _text(labels, "pci_bus_id"),
         _text(labels, "DCGM_FI_DRIVER_VERSION"),
-        "" if instance is None else uuid,
-        instance,
     )
+    if instance is None:
+        return which
+    which = which._replace(parent_uuid=uuid, gpu_instance=instance)
+    return which._replace(uuid=which.instance_number)
 
 
 def _text(labels: Mapping[str, str], *names: str) -> str:
