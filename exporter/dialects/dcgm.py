@@ -27,7 +27,7 @@ SLOW_SECONDS = 5.0
 _SETTLE_SECONDS = 2.5
 """A slow exporter's page counts once it comes a second time, or after this: it may still be collecting."""
 _QUICK_STEPS = 10
-"""So many collections in a row have to come quickly before the exporter no longer counts as slow."""
+"""So many collections in a row have to come without that before the exporter no longer counts as slow."""
 _STANDSTILL_SECONDS = 120.0
 _STANDSTILL_STEPS = 3.0
 """So long, and for so many collections, a GPU's energy counter may stand still before its numbers are old."""
@@ -60,8 +60,8 @@ class Memory:
     """All that is remembered from page to page.
 
     ``changed_at`` is the start of the read that first showed the newest collection; ``step_seconds`` the
-    time between it and the one before, None before there were two. ``slow`` is whether collections are
-    known to be far apart; ``quick_steps`` how many were not, in a row. ``unsettled`` is a page that differs
+    time between it and the one before, None before there were two. ``slow`` is whether numbers were seen
+    to stand still for long; ``quick_steps`` how many collections came since. ``unsettled`` is a page that differs
     and has yet to come again, first seen at ``unsettled_at``.
     """
 
@@ -113,12 +113,12 @@ def _is_overdue(memory: Memory, at: float) -> bool:
 def _stepped(memory: Memory, at: float) -> Memory:
     """After a collection that was first shown at ``at``."""
     step = None if memory.changed_at is None else at - memory.changed_at
-    quick_steps = memory.quick_steps + 1 if (step or 0.0) <= SLOW_SECONDS else 0
+    quick_steps = memory.quick_steps + 1
     return replace(
         memory,
         changed_at=at,
         step_seconds=step,
-        slow=not quick_steps or (memory.slow and quick_steps < _QUICK_STEPS),
+        slow=memory.slow and quick_steps < _QUICK_STEPS,
         quick_steps=quick_steps,
         unsettled={},
         unsettled_at=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from exporter.dialects.dcgm import SLOW_SECONDS, Memory, follow
+from exporter.dialects.dcgm import Memory, follow
 from exporter.dialects.dcgm_page import interpret
 from exporter.exposition import Reader
 from exporter.gpu_settings import DcgmSettings
@@ -21,6 +21,9 @@ NAME = "dcgm"
 _PEER = Peer(
     "dcgm-exporter", "look into the log of dcgm-exporter: one field that fails there fails the whole page"
 )
+
+_WORTH_A_WORD_SECONDS = 10.0
+"""Nothing on a page moving for this long is no idle GPU, whose power is never quite the same, but the exporter."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ class DcgmSource(PageSource[Memory]):
 
     def _say_once_where_slow(self, memory: Memory) -> None:
         step = memory.step_seconds
-        if step is not None and step > SLOW_SECONDS and not self._told_slow:
+        if memory.slow and step is not None and step > _WORTH_A_WORD_SECONDS and not self._told_slow:
             self._told_slow = True
             _log.warning(
                 "%s: its numbers moved after %.0f s: rates are means over that time and peaks are not seen;"

@@ -100,13 +100,22 @@ def test_a_page_read_while_a_slow_exporter_collects_makes_no_peak() -> None:
 def test_an_exporter_that_becomes_quick_is_told_as_such_after_a_while() -> None:
     story = Story()
     shown = [
-        story.read(float(second), PROF_PCIE_TX_BYTES_TOTAL=total)
-        for second, total in [(0, 0.0), (30, 30 * GB), *((second, second * GB) for second in range(31, 200))]
+        story.read(
+            float(second), PROF_PCIE_TX_BYTES_TOTAL=(second if second >= 60 else second // 30 * 30) * GB
+        )
+        for second in range(200)
     ]
     told = [traffic(each) for each in shown]
-    assert told[1].out_bytes_per_second == GB
-    assert all(each.out_bytes_per_second == pytest.approx(GB) for each in told[1:40])
+    assert [each.out_bytes_per_second for each in told[31:90]] == [GB] * 59
     assert told[-1] == PcieTraffic("dcgm", 199 * GB, disagreements_total=0.0)
+
+
+def test_reads_that_failed_for_a_while_do_not_make_an_exporter_slow() -> None:
+    story = Story()
+    shown = [
+        story.read(float(second), PROF_PCIE_TX_BYTES_TOTAL=second * GB) for second in (0, 1, 2, 22, 23, 24)
+    ]
+    assert [traffic(each).out_bytes_total for each in shown] == [0.0, GB, 2 * GB, 22 * GB, 23 * GB, 24 * GB]
 
 
 def test_more_than_a_link_carries_between_two_collections_is_no_rate() -> None:
