@@ -65,6 +65,16 @@ class DcgmSource(PageSource[Memory]):
         gpus = sum(not sample.identity.parent_uuid for sample in result.samples)
         return f"{gpus} {'GPU' if gpus == 1 else 'GPUs'} of dcgm-exporter"
 
+    def _greet(self, result: Memory) -> None:
+        """Say once what is missing and why: it looks like a fault and is a choice of the exporter's."""
+        whole = [sample for sample in result.samples if not sample.identity.parent_uuid]
+        if all(sample.pcie is None for sample in whole):
+            _log.info(
+                "%s: nothing of PCIe on the page: its signals stay absent until dcgm-exporter's counters file has"
+                " DCGM_FI_PROF_PCIE_TX_BYTES and DCGM_FI_PROF_PCIE_RX_BYTES and the GPU has them (docs/gpus.md)",
+                NAME,
+            )
+
     def _say_once_where_slow(self, memory: Memory) -> None:
         step = memory.step_seconds
         if memory.slow and step is not None and step > _WORTH_A_WORD_SECONDS and not self._told_slow:

@@ -283,9 +283,25 @@ def test_it_reads_on_ticks_and_logs_changes_only(caplog: pytest.LogCaptureFixtur
     assert "failed reads" in lines[2]
 
 
+def test_a_page_without_pcie_is_spoken_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """dcgm-exporter#167, #354, #357: fields that are deprecated, or not in the file, are missing without a word."""
+    with caplog.at_level(logging.INFO):
+        shown = Story().shown(text(DEV_GPU_TEMP=40), text(DEV_GPU_TEMP=41))
+    assert [gpu.pcie for each in shown for gpu in each.gpus] == [None, None]
+    lines = [record.getMessage() for record in caplog.records if "PCIe" in record.getMessage()]
+    assert len(lines) == 1
+    assert "DCGM_FI_PROF_PCIE_TX_BYTES" in lines[0]
+
+
+def test_a_page_with_pcie_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        Story().shown(PAGE)
+    assert not any("nothing of PCIe" in record.getMessage() for record in caplog.records)
+
+
 def test_an_exporter_that_collects_seldom_is_spoken_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    pages = [text(DEV_GPU_TEMP=40 + n // 6) for n in range(24)]
-    Story().shown(*pages, seconds=5.0)
+    pages = [text(DEV_GPU_TEMP=40 + n // 30) for n in range(120)]
+    Story().shown(*pages)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert line.startswith("dcgm: its numbers moved after 30 s: ")
     assert "--collect-interval 1000" in line
