@@ -144,7 +144,8 @@ def _collected(before: Followed | None, now: Told, at: float) -> Followed:
     restarted = any(change < 0 for change in changes.values())
     rises = {} if restarted else changes
     doubt = doubted(now.values, rises, before.stood, moved)
-    rates = {each: rise / (at - before.collected_at) for each, rise in rises.items()}
+    seconds = at - before.collected_at
+    rates = {each: rise / seconds for each, rise in rises.items()} if seconds > 0 else {}
     most = most_of_link(now.values)
     for each in [each for each, rate in rates.items() if each.group == "pcie" and rate > most]:
         del rates[each]

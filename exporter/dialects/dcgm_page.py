@@ -26,6 +26,9 @@ from exporter.dialects.dcgm_names import (
 from exporter.exposition import Series
 from exporter.gpu_sample import GpuIdentity
 
+MOST_LISTED = 512
+"""GPUs and MIG instances taken from one page; further ones are left out, whatever fills it."""
+
 _MEMORY = "memory"
 _LINK_RATES = (PCIE_OUT_RATE, PCIE_IN_RATE, PCIE_OUT_WINDOW, PCIE_IN_WINDOW)
 
@@ -78,7 +81,7 @@ def told(readings: Iterable[tuple[Slot, float]]) -> dict[str, Told]:
     own: dict[str, dict[Field, float]] = {}
     of_pods: dict[str, dict[Field, float]] = {}
     for (identity, field, of_a_pod), value in readings:
-        if is_blank(value):
+        if is_blank(value) or (identity.uuid not in identities and len(identities) == MOST_LISTED):
             continue
         identities.setdefault(identity.uuid, identity)
         values = (of_pods if of_a_pod else own).setdefault(identity.uuid, {})

@@ -14,6 +14,7 @@ from exporter.gpu_sample import (
 )
 from exporter.observation import Observation, SourceStatus
 from tests.exporter.dialects.dcgm_text import AT, Story, first, fixture, text
+from tests.exporter.running import PAGE, call, engine
 
 UUID = "GPU-5a1f0c3e-1111-4a5b-9c6d-000000000000"
 
@@ -91,3 +92,16 @@ def test_the_cycle_shows_gpus_of_a_slow_exporter_all_the_time() -> None:
         assert snapshot.failures == ()
         ups = [value.value for value in snapshot.values if value.signal.name == "gpu_up"]
         assert ups == [1.0]
+
+
+def test_the_command_reads_the_dcgm_exporter_that_settings_name() -> None:
+    with engine(PAGE) as url, engine(fixture("h100.prom")) as dcgm:
+        environ = {"THRASHOLD_GPUS_DCGM_URL": dcgm, "THRASHOLD_GPUS_NVML": "never"}
+        done = call("--engine", url, "--once", environ=environ)
+    assert done.returncode == 0, done.stderr
+    assert 'thrashold_source_up{source="dcgm"} 1.0' in done.stdout
+    name = url.removeprefix("http://")
+    for number in (0, 1):
+        uuid = f"GPU-5a1f0c3e-1111-4a5b-9c6d-00000000000{number}"
+        assert f'thrashold_gpu_up{{uuid="{uuid}"}} 1.0' in done.stdout
+        assert f'thrashold_engine_gpu_info{{engine="{name}",uuid="{uuid}"}} 1.0' in done.stdout

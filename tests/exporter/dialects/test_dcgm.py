@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.dialects.dcgm_names import is_blank, recognises
+from exporter.dialects.dcgm_page import MOST_LISTED
 from exporter.gpu_sample import (
     GpuHealth,
     GpuIdentity,
@@ -230,6 +231,11 @@ def test_series_of_parts_or_of_nobody_are_no_gpus() -> None:
         'DCGM_EXP_XID_ERRORS_COUNT{gpu="0",UUID="GPU-0",window_size_in_ms="300000",xid="42"} 1\n'
     )
     assert first(page) == ()
+
+
+def test_a_page_full_of_made_up_gpus_is_taken_in_part() -> None:
+    page = "".join(text(uuid=f"GPU-{number}", DEV_GPU_TEMP=40) for number in range(MOST_LISTED + 100))
+    assert len(first(page)) == MOST_LISTED
 
 
 def test_blank_words_in_labels_are_no_names() -> None:

@@ -127,6 +127,16 @@ def test_more_than_a_link_carries_between_two_collections_is_no_rate() -> None:
     assert shown.errors_total == (("pcie", "implausible", 1.0),)
 
 
+def test_two_pages_at_one_time_make_no_rate() -> None:
+    story = Story()
+    for second in range(10):
+        story.read(float(second), PROF_PCIE_TX_BYTES_TOTAL=5)
+    story.read(10.0, PROF_PCIE_TX_BYTES_TOTAL=6)
+    story.read(10.0, PROF_PCIE_TX_BYTES_TOTAL=6)
+    story.read(10.0, PROF_PCIE_TX_BYTES_TOTAL=7)
+    assert rates(story.read(10.0, PROF_PCIE_TX_BYTES_TOTAL=7)) == (None, None)
+
+
 def test_totals_that_begin_anew_say_so() -> None:
     story = Story()
     started = [

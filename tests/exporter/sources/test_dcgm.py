@@ -204,6 +204,13 @@ def test_a_gpu_that_fell_off_the_bus_is_down_and_the_others_go_on() -> None:
     assert after.status.answering
 
 
+def test_a_gpu_that_a_slow_exporter_no_longer_lists_is_gone_once_the_page_has_settled() -> None:
+    both = text(uuid="GPU-a", DEV_GPU_TEMP=40) + text(uuid="GPU-b", DEV_GPU_TEMP=40)
+    shown = Story().shown(*[both] * 10, *[text(uuid="GPU-b", DEV_GPU_TEMP=40)] * 3)
+    assert [ups(each)["GPU-a"] for each in shown] == [*[True] * 11, "gone", "gone"]
+    assert [ups(each)["GPU-b"] for each in shown] == [True] * 13
+
+
 def test_a_gpu_of_which_all_is_blank_is_gone() -> None:
     before, after = Story().shown(
         text(uuid="GPU-a", DEV_GPU_TEMP=40) + text(uuid="GPU-b", DEV_GPU_TEMP=40),
