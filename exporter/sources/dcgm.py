@@ -10,8 +10,8 @@ from exporter.dialects.dcgm_page import interpret
 from exporter.exposition import Reader
 from exporter.gpu_settings import DcgmSettings
 from exporter.observation import Observation
-from exporter.sources.endpoint import Endpoint, Peer, Reply
-from exporter.sources.failure import Reason
+from exporter.sources.endpoint import Endpoint, Reply
+from exporter.sources.failure import Peer, Reason
 from exporter.sources.gpu_roll import GpuRoll
 from exporter.sources.lookalike_dcgm import not_dcgm
 from exporter.sources.page import PageSource

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 from urllib.parse import quote, urlsplit
 
 import httpcore
@@ -17,13 +17,8 @@ import httpcore
 from exporter.engine_settings import TlsSettings
 from exporter.file_stamp import Stamp
 from exporter.sources.body import BoundedBody
-from exporter.sources.credentials import (
-    Authorization,
-    CredentialSettings,
-    tls_context,
-    tls_stamp,
-)
-from exporter.sources.failure import ReadFailedError, Reason, explain, one_line
+from exporter.sources.credentials import Authorization, CredentialSettings, tls_context, tls_stamp
+from exporter.sources.failure import ENGINE, Peer, ReadFailedError, Reason, explain, one_line
 
 # At DEBUG the library would tell of every request and its headers; we tell of changes.
 logging.getLogger("httpcore").setLevel(logging.WARNING)
@@ -47,16 +42,6 @@ _NETWORK_ERRORS = (
     httpcore.UnsupportedProtocol,
 )
 _CLOSED_EARLY = (httpcore.ReadError, httpcore.WriteError, httpcore.RemoteProtocolError)
-
-
-class Peer(NamedTuple):
-    """Who answers, for messages: ``name``, and what to do where it answers with an error of its own."""
-
-    name: str
-    failing: str
-
-
-_ENGINE = Peer("the engine", "look into the log of the engine")
 
 
 class EndpointSettings(CredentialSettings, Protocol):
@@ -108,7 +93,7 @@ class Endpoint:
     asked, and a sidecar is spared httpx's memory and half of the time of a read.
     """
 
-    def __init__(self, settings: EndpointSettings, clock: Callable[[], float], peer: Peer = _ENGINE) -> None:
+    def __init__(self, settings: EndpointSettings, clock: Callable[[], float], peer: Peer = ENGINE) -> None:
         self._settings = settings
         self._peer = peer
         self._clock = clock

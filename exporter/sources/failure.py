@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 import httpcore
 
@@ -34,6 +35,16 @@ class Reason(StrEnum):
     DNS = "dns"
     REDIRECT = "redirect"
     INTERNAL = "internal"
+
+
+class Peer(NamedTuple):
+    """Who answers, in messages: ``name``, and what to do where it answers with an error of its own."""
+
+    name: str
+    failing: str
+
+
+ENGINE = Peer("the engine", "look into the log of the engine")
 
 
 class ReadFailedError(Exception):

@@ -7,7 +7,7 @@ from pathlib import Path
 from exporter.dialects.dcgm import Memory, follow
 from exporter.dialects.dcgm_page import interpret
 from exporter.exposition import Reader
-from exporter.gpu_sample import GpuSample
+from exporter.gpu_sample import GpuSample, PcieTraffic
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "dcgm"
 AT = 1_796_000_000.0
@@ -51,3 +51,19 @@ def first(page: str | bytes) -> tuple[GpuSample, ...]:
 def one(**fields: str | float) -> GpuSample:
     """What is shown after the first read of a page of one GPU."""
     return Story().read(**fields)
+
+
+def traffic(gpu: GpuSample) -> PcieTraffic:
+    """Its PCIe group, which has to be there."""
+    assert gpu.pcie is not None
+    return gpu.pcie
+
+
+def rates(gpu: GpuSample) -> tuple[float | None, float | None]:
+    """Its PCIe bytes a second, out and in."""
+    return traffic(gpu).out_bytes_per_second, traffic(gpu).in_bytes_per_second
+
+
+def disagreements(gpu: GpuSample) -> float | None:
+    """Intervals in which two sources of its PCIe bytes disagreed."""
+    return traffic(gpu).disagreements_total
