@@ -27,7 +27,9 @@ from exporter.settings import Loaded, RefusedError, SettingsError, load_with_pla
 from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
+from exporter.sources.dcgm import DcgmSource
 from exporter.sources.engine import EngineSource
+from exporter.sources.source import Source
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
 from exporter.web_reload import WebReload
@@ -131,7 +133,10 @@ def _no_engine(file: Path | None, *, is_empty: bool) -> str:
 
 def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> LiveCycle[State]:
     clock = anchored_clock()
-    sources = [EngineSource(engine, clock, settings.interval_seconds) for engine in settings.engines]
+    interval = settings.interval_seconds
+    sources: list[Source] = [EngineSource(engine, clock, interval) for engine in settings.engines]
+    if settings.gpus.dcgm:
+        sources.append(DcgmSource(settings.gpus.dcgm, clock, interval))
     return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 
