@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, Seen
-from exporter.signal import Point, Scope
+from exporter.signal import Point
 from exporter.snapshot import Value
 
 
@@ -32,9 +32,6 @@ def run(
     return after, points
 
 
-def labelled(points: Sequence[Point], scopes: Mapping[Scope, tuple[str, ...]]) -> list[Value]:
-    """Points as values, with the labels that say what they speak of."""
-    return [
-        Value(point.signal, scopes[point.signal.scope] + point.labels, point.value, point.is_peak)
-        for point in points
-    ]
+def labelled(points: Sequence[Point], whose: tuple[str, ...]) -> list[Value]:
+    """Points as values, with the labels that say whose they are: all of one scope, in its order."""
+    return [Value(signal, whose + labels, value, is_peak) for signal, labels, value, is_peak in points]

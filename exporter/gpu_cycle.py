@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,21 +11,24 @@ from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState
 from exporter.gpu_sample import GpuSample
-from exporter.join import joined
+from exporter.join import Join, Neighbour, belongs, joined
 from exporter.sample import STALE_AFTER_SECONDS
-from exporter.signal import Scope
 from exporter.snapshot import Failure, Value
-from exporter.window import Window
+from exporter.window import HORIZON_SECONDS, Window
 
 MOST_GPUS = 256
 """GPUs and MIG instances remembered; a node has 16 and, partitioned, seven times as many."""
+
+
+GPU_HORIZON_SECONDS = 75.0
+"""What is kept of a GPU: the longest question asked is a minute, from up to some seconds before its newest sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
     """One GPU: its window, what its phenomena remember, and the values of its newest sample."""
 
-    window: Window[GpuSample] = field(default_factory=Window)
+    window: Window[GpuSample] = field(default_factory=lambda: Window(horizon_seconds=GPU_HORIZON_SECONDS))
     memory: Mapping[str, Any] = field(default_factory=dict)
     values: tuple[Value, ...] = ()
 
@@ -62,26 +65,39 @@ def fresh_values(gpus: Mapping[str, GpuState], now: float) -> list[Value]:
     ]
 
 
-def after_join(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what goes in and out of a cycle
-    state: JoinState,
-    engine: EngineState,
+def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes in and out of a cycle
+    joins: Mapping[str, JoinState],
+    engines: Mapping[str, EngineState],
     gpus: Mapping[str, GpuState],
-    facts: EngineFacts,
+    facts: Callable[[str], EngineFacts],
     now: float,
     failures: list[Failure],
-) -> JoinState:
-    """One engine on its GPUs: derived once for each new sample of any of them.
+) -> dict[str, JoinState]:
+    """Each engine on its GPUs: derived once for each new sample of any of them.
 
     Its values vanish with the engine's numbers, and where it has no GPU.
     """
-    name, oldest = engine.window.newest.engine, now - STALE_AFTER_SECONDS
-    if engine.window.newest.at < oldest:
-        return JoinState((), state.memory)
-    ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
-    join = joined(engine.window, ranks, (each.window for each in gpus.values()), facts.gpus, oldest)
-    if not join.gpus and not join.gpus_stale:
-        return JoinState((), state.memory)
-    seen = (engine.window.newest.at, *(window.newest.at for window in join.gpus), float(join.gpus_stale))
+    windows = [state.window for state in gpus.values()]
+    owned = {
+        name: [window for window in windows if belongs(window.newest.identity, facts(name).gpus)]
+        for name in engines
+    }
+    after: dict[str, JoinState] = {}
+    for name, engine in engines.items():
+        state, oldest = joins.get(name) or JoinState(), now - STALE_AFTER_SECONDS
+        if engine.window.newest.at < oldest or not owned[name]:
+            after[name] = JoinState((), state.memory)
+            continue
+        ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
+        neighbours = _neighbours(name, engines, owned, now)
+        join = joined(engine.window, ranks, owned[name], neighbours, oldest)
+        after[name] = _after_join(state, join, facts(name), failures)
+    return after
+
+
+def _after_join(state: JoinState, join: Join, facts: EngineFacts, failures: list[Failure]) -> JoinState:
+    name = join.engine.newest.engine
+    seen = (join.engine.newest.at, *(window.newest.at for window in join.gpus), float(join.gpus_stale))
     if seen == state.seen:
         return state
 
@@ -89,7 +105,26 @@ def after_join(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what goes i
         failures.append(Failure(name, phenomenon, error))
 
     memory, points = run(JOIN_PHENOMENA, join, facts, state.memory, failed)
-    return JoinState(seen, memory, tuple(labelled(points, {Scope.ENGINE: (name,)})))
+    return JoinState(seen, memory, tuple(labelled(points, (name,))))
+
+
+def _neighbours(
+    name: str,
+    engines: Mapping[str, EngineState],
+    owned: Mapping[str, list[Window[GpuSample]]],
+    now: float,
+) -> tuple[Neighbour, ...]:
+    """The other engines on any of the same GPUs; one that was not read for long is taken to be gone."""
+    if len(engines) == 1:
+        return ()
+    mine = {window.newest.identity.uuid for window in owned[name]}
+    found = []
+    for other, state in engines.items():
+        theirs = {window.newest.identity.uuid for window in owned[other]}
+        age = now - state.window.newest.at
+        if other != name and age <= HORIZON_SECONDS and not mine.isdisjoint(theirs):
+            found.append(Neighbour(state.window, theirs <= mine, age <= STALE_AFTER_SECONDS))
+    return tuple(found)
 
 
 def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> GpuState:
@@ -98,9 +133,11 @@ def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> Gpu
     def failed(phenomenon: str, error: Exception) -> None:
         failures.append(Failure(uuid, phenomenon, error))
 
+    if state.window.samples:
+        sample = sample.sharing(state.window.newest)
     window = state.window.appended(sample)
     memory, points = run(GPU_PHENOMENA, window, EngineFacts(), state.memory, failed)
-    return GpuState(window, memory, tuple(labelled(points, {Scope.GPU: (uuid,)})))
+    return GpuState(window, memory, tuple(labelled(points, (uuid,))))
 
 
 def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:

@@ -1,0 +1,250 @@
+"""How much of what goes over PCIe an engine's swap explains, and what is left.
+
+An engine's swap is compared with what its GPUs carried over the same minute: from one read of the engine
+to another, the GPUs' totals taken at just these instants (``instants``). What remains is how evenly bytes
+fall within the second around each end, and how long the engine took to answer: with reads of at most 1 s,
+in the worst case 2 s of 60.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.derive.stalls import Standstill
+from exporter.derive.swap import tier_enabled
+from exporter.gpu_sample import GpuSample
+from exporter.instants import rise, span
+from exporter.join import Join, Neighbour
+from exporter.pcie import HEADER_FACTOR
+from exporter.sample import EngineSample, RankSample
+from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.window import LONGEST_GAP_SECONDS, START_SLACK_SECONDS, Window
+
+SHARE_SECONDS = 60.0
+"""Long enough that a second at either end weighs little; ends of bursts fall where they may."""
+LONGEST_READ_SECONDS = 1.0
+"""An engine that took longer to answer told of some later time than that of the request."""
+LATEST_START_SECONDS = 66.0
+SHARE_SLACK = 1.1
+"""Headers are 8 to 10 % where 9 are taken, the ends up to 3 %, and transfers are told when they are done."""
+JUDGED_FROM_BYTES = 1e6 * SHARE_SECONDS
+"""Below a megabyte a second the GPUs' own housekeeping is as large as what is judged."""
+IMPOSSIBLE_SECONDS = 90.0
+"""A burst that only fell badly stays in the window for a minute."""
+MOST_HELD_SECONDS = 5.0
+"""A source of rates that says the same for longer has not looked: over a minute it would be too late."""
+
+_INPUTS = (
+    "swap_in_bytes_total",
+    "swap_out_bytes_total",
+    "out_bytes_total",
+    "in_bytes_total",
+    "out_bytes_per_second",
+    "in_bytes_per_second",
+    "ambiguous_intervals_total",
+)
+SWAP_SHARE = Signal(
+    "pcie_swap_share_ratio",
+    Kind.GAUGE,
+    Scope.ENGINE,
+    "Share of the bytes over PCIe on all GPUs of the engine, over the trailing minute, that its own swap or offload "
+    "explains. 0 where the engine can't swap; absent where its swap is only estimated, a GPU is stale or lost, or some "
+    "of the GPUs' bytes are not known.",
+    Confidence.ESTIMATE,
+    f"swapped bytes x {HEADER_FACTOR:g} for packet headers / PCIe bytes, over the same minute; up to {SHARE_SLACK:g} "
+    "it is 1, above that absent",
+    _INPUTS,
+    labels=("direction",),
+    window_seconds=SHARE_SECONDS,
+)
+UNEXPLAINED = Signal(
+    "pcie_unexplained_bytes_per_second",
+    Kind.GAUGE,
+    Scope.ENGINE,
+    "Bytes a second over PCIe on all GPUs of the engine, over the trailing minute, that no engine's swap explains: "
+    "loading, activations, traffic between GPUs, other programs. Swap of other engines on the same GPUs is taken off "
+    "too; absent where one of them also runs on further GPUs or doesn't tell its swap.",
+    Confidence.ESTIMATE,
+    f"PCIe bytes - {HEADER_FACTOR:g} x swapped bytes of all engines on these GPUs, over the same minute",
+    _INPUTS,
+    labels=("direction",),
+    window_seconds=SHARE_SECONDS,
+)
+IMPOSSIBLE = Signal(
+    "pcie_swap_share_impossible",
+    Kind.GAUGE,
+    Scope.ENGINE,
+    "1 when an engine's swap has for 90 s been over 10 % more than went over PCIe on the GPUs it is joined with: these "
+    "are not its GPUs or not all of them (name them in settings: gpus), or its host memory isn't behind PCIe. 0 when "
+    "it fits; absent where there is nothing to judge.",
+    Confidence.MEASURED,
+    f"swapped bytes x {HEADER_FACTOR:g} above {SHARE_SLACK:g} x PCIe bytes, at 1 MB/s of swap and more",
+    _INPUTS,
+    window_seconds=IMPOSSIBLE_SECONDS,
+)
+
+
+class Bytes(NamedTuple):
+    """Bytes of both directions over one time; None where not known."""
+
+    into: float | None
+    out: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionState:
+    """Since when the engine has swapped more than its GPUs carried; who counts each GPU's bytes, and since when."""
+
+    impossible: Standstill = Standstill()
+    sources: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+
+def _derive(join: Join, _facts: EngineFacts, state: AttributionState) -> tuple[AttributionState, list[Point]]:
+    sources = {window.newest.identity.uuid: _source(window, state.sources) for window in join.gpus}
+    ends = None if join.gpus_stale or not join.gpus else _ends(join)
+    if ends is None or any(since > ends[0] for _, since in sources.values()):
+        return AttributionState(sources=sources), []
+    start, end = ends
+    swapped = _swapped(join.engine, start, end)
+    carried = _total([_carried(window, start, end) for window in join.gpus])
+    others = _total([_others(each, start, end) for each in join.neighbours])
+    points: list[Point] = []
+    verdicts: list[bool] = []
+    for labels, mine, theirs, gone in zip((("in",), ("out",)), swapped, others, carried, strict=True):
+        if mine is None or gone is None:
+            continue
+        if mine * HEADER_FACTOR >= JUDGED_FROM_BYTES:
+            verdicts.append(not _fits(mine, gone))
+        if gone > 0 and _fits(mine, gone):
+            points.append(Point(SWAP_SHARE, labels, min(1.0, mine * HEADER_FACTOR / gone)))
+        if theirs is not None and _fits(mine + theirs, gone):
+            left = max(0.0, gone - (mine + theirs) * HEADER_FACTOR)
+            points.append(Point(UNEXPLAINED, labels, left / (end - start)))
+    if not verdicts:
+        return AttributionState(sources=sources), points
+    state = AttributionState(state.impossible.seen(holds=any(verdicts), since=end), sources)
+    if state.impossible.since is None:
+        points.append(Point(IMPOSSIBLE, (), 0.0))
+    elif state.impossible.lasted(end, IMPOSSIBLE_SECONDS):
+        points.append(Point(IMPOSSIBLE, (), 1.0))
+    return state, points
+
+
+def _source(window: Window[GpuSample], sources: Mapping[str, tuple[str, float]]) -> tuple[str, float]:
+    """Who counts a GPU's bytes and since when: one that was not counted for a moment is counted by the same."""
+    now = window.newest
+    before = sources.get(now.identity.uuid)
+    if before is None:
+        return ("" if now.pcie is None else now.pcie.source, now.at)
+    if now.pcie is None or now.pcie.source == before[0]:
+        return before
+    return now.pcie.source, now.at
+
+
+def _fits(swapped: float, carried: float) -> bool:
+    """Whether as much as was swapped can have gone over PCIe."""
+    return swapped * HEADER_FACTOR <= SHARE_SLACK * carried
+
+
+def _ends(join: Join) -> tuple[float, float] | None:
+    """The quick reads of the engine, a minute apart, that all GPUs were read around."""
+    until = min(window.newest.at for window in join.gpus)
+    end = None
+    for sample in reversed(join.engine.samples):
+        if sample.at > until or sample.read_seconds > LONGEST_READ_SECONDS:
+            continue
+        if end is None:
+            if until - sample.at > LONGEST_GAP_SECONDS:
+                return None
+            end = sample.at
+        elif end - sample.at > LATEST_START_SECONDS:
+            return None
+        elif end - sample.at >= SHARE_SECONDS - START_SLACK_SECONDS:
+            return sample.at, end
+    return None
+
+
+def _total(parts: Sequence[Bytes]) -> Bytes:
+    """The sum, where every part is known."""
+    into = [part.into for part in parts if part.into is not None]
+    out = [part.out for part in parts if part.out is not None]
+    return Bytes(sum(into) if len(into) == len(parts) else None, sum(out) if len(out) == len(parts) else None)
+
+
+def _others(neighbour: Neighbour, start: float, end: float) -> Bytes:
+    if not (neighbour.fresh and neighbour.within):
+        return Bytes(None, None)
+    return _swapped(neighbour.engine, start, end)
+
+
+def _swapped(window: Window[EngineSample], start: float, end: float) -> Bytes:
+    """What an engine swapped: all its ranks, which have to be the same at both ends."""
+    samples = span(window, start, end)
+    if samples is None:
+        return Bytes(None, None)
+    around = (samples[0], samples[1], samples[-2], samples[-1])
+    if len({tuple((rank.rank, rank.model_name) for rank in sample.ranks) for sample in around}) > 1:
+        return Bytes(None, None)
+    return Bytes(
+        rise(samples, _swap_of(lambda rank: rank.swap_in_bytes_total), start, end),
+        rise(samples, _swap_of(lambda rank: rank.swap_out_bytes_total), start, end),
+    )
+
+
+def _swap_of(counter: Callable[[RankSample], float | None]) -> Callable[[EngineSample], float | None]:
+    def read(sample: EngineSample) -> float | None:
+        counts = [0.0 if tier_enabled(rank) is False else counter(rank) for rank in sample.ranks]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known and len(known) == len(counts) else None
+
+    return read
+
+
+def _carried(window: Window[GpuSample], start: float, end: float) -> Bytes:
+    """What one GPU's PCIe carried, all of it counted by one source and none of it ambiguous."""
+    samples = span(window, start, end)
+    first = samples[0].pcie if samples else None
+    if samples is None or first is None or first.source == "window":
+        return Bytes(None, None)
+    last = samples[-1].pcie
+    if last is None or last.ambiguous_intervals_total != first.ambiguous_intervals_total:
+        return Bytes(None, None)
+    if first.in_bytes_total is None and first.out_bytes_total is None:
+        return _carried_by_rates(samples, start, end)
+    return Bytes(rise(samples, _in_total, start, end), rise(samples, _out_total, start, end))
+
+
+def _in_total(sample: GpuSample) -> float | None:
+    return None if sample.pcie is None else sample.pcie.in_bytes_total
+
+
+def _out_total(sample: GpuSample) -> float | None:
+    return None if sample.pcie is None else sample.pcie.out_bytes_total
+
+
+def _carried_by_rates(samples: Sequence[GpuSample], start: float, end: float) -> Bytes:
+    """Rates, each of the time up to its sample, over that part of the time that is between the ends."""
+    into = out = held = 0.0
+    for before, after in itertools.pairwise(samples):
+        then, now = before.pcie, after.pcie
+        if then is None or now is None or after.at - before.at > LONGEST_GAP_SECONDS:
+            return Bytes(None, None)
+        rates = (now.in_bytes_per_second, now.out_bytes_per_second)
+        same = rates == (then.in_bytes_per_second, then.out_bytes_per_second) and any(rates)
+        held = held + after.at - before.at if same else 0.0
+        if held > MOST_HELD_SECONDS:
+            return Bytes(None, None)
+        seconds = min(after.at, end) - max(before.at, start)
+        into += math.nan if rates[0] is None else rates[0] * seconds
+        out += math.nan if rates[1] is None else rates[1] * seconds
+    return Bytes(*(each if math.isfinite(each) else None for each in (into, out)))
+
+
+ATTRIBUTION = Phenomenon(
+    "pcie_attribution", (SWAP_SHARE, UNEXPLAINED, IMPOSSIBLE), _derive, AttributionState()
+)
