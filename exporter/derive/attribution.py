@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from exporter.derive.stalls import Standstill
 from exporter.derive.swap import tier_enabled
 from exporter.gpu_sample import GpuSample
 from exporter.instants import rise, span
-from exporter.join import Join, Neighbour
+from exporter.join import Join
 from exporter.pcie import HEADER_FACTOR
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -96,6 +96,23 @@ class Bytes(NamedTuple):
     out: float | None
 
 
+class Told(NamedTuple):
+    """What an engine swapped and its GPUs carried in one direction, over the time between two instants."""
+
+    start: float
+    end: float
+    swapped: float
+    carried: float
+
+    def fits(self, more: float) -> bool:
+        """Whether as much as was swapped, and ``more``, can have gone over PCIe."""
+        return (self.swapped + more) * HEADER_FACTOR <= SHARE_SLACK * self.carried
+
+
+INTO, OUT = ("in",), ("out",)
+Directed = tuple[tuple[str, ...], Told]
+
+
 @dataclass(frozen=True, slots=True)
 class AttributionState:
     """Since when the engine has swapped more than its GPUs carried; who counts each GPU's bytes, and since when."""
@@ -106,33 +123,63 @@ class AttributionState:
 
 def _derive(join: Join, _facts: EngineFacts, state: AttributionState) -> tuple[AttributionState, list[Point]]:
     sources = {window.newest.identity.uuid: _source(window, state.sources) for window in join.gpus}
-    ends = None if join.gpus_stale or not join.gpus else _ends(join)
-    if ends is None or any(since > ends[0] for _, since in sources.values()):
+    if join.gpus_stale or not join.gpus:
         return AttributionState(sources=sources), []
-    start, end = ends
-    swapped = _swapped(join.engine, start, end)
-    carried = _total([_carried(window, start, end) for window in join.gpus])
-    others = _total([_others(each, start, end) for each in join.neighbours])
-    points: list[Point] = []
-    verdicts: list[bool] = []
-    for labels, mine, theirs, gone in zip((("in",), ("out",)), swapped, others, carried, strict=True):
-        if mine is None or gone is None:
-            continue
-        if mine * HEADER_FACTOR >= JUDGED_FROM_BYTES:
-            verdicts.append(not _fits(mine, gone))
-        if gone > 0 and _fits(mine, gone):
-            points.append(Point(SWAP_SHARE, labels, min(1.0, mine * HEADER_FACTOR / gone)))
-        if theirs is not None and _fits(mine + theirs, gone):
-            left = max(0.0, gone - (mine + theirs) * HEADER_FACTOR)
-            points.append(Point(UNEXPLAINED, labels, left / (end - start)))
-    if not verdicts:
+    counted_since = max(since for _, since in sources.values())
+    read_until = min(window.newest.at for window in join.gpus)
+    told = _told(join, read_until, counted_since)
+    points = [
+        Point(SWAP_SHARE, labels, min(1.0, each.swapped * HEADER_FACTOR / each.carried))
+        for labels, each in told
+        if each.carried > 0 and each.fits(0.0)
+    ]
+    points += _unexplained(join, told, read_until, counted_since)
+    judged = [each for _, each in told if each.swapped * HEADER_FACTOR >= JUDGED_FROM_BYTES]
+    if not judged:
         return AttributionState(sources=sources), points
-    state = AttributionState(state.impossible.seen(holds=any(verdicts), since=end), sources)
+    end = judged[0].end
+    holds = not all(each.fits(0.0) for each in judged)
+    state = AttributionState(state.impossible.seen(holds=holds, since=end), sources)
     if state.impossible.since is None:
         points.append(Point(IMPOSSIBLE, (), 0.0))
     elif state.impossible.lasted(end, IMPOSSIBLE_SECONDS):
         points.append(Point(IMPOSSIBLE, (), 1.0))
     return state, points
+
+
+def _unexplained(
+    join: Join, told: Sequence[Directed], read_until: float, counted_since: float
+) -> Iterator[Point]:
+    """What the swap of no engine explains: over a minute that all of them were read around."""
+    others: list[Bytes] = []
+    if join.neighbours:
+        if not all(each.fresh and each.within for each in join.neighbours):
+            return
+        told = _told(
+            join, min(read_until, *(each.engine.newest.at for each in join.neighbours)), counted_since
+        )
+        for _, each in told[:1]:
+            others = [_swapped(one.engine, each.start, each.end) for one in join.neighbours]
+    theirs = _total(others)
+    for labels, each in told:
+        more = theirs.into if labels == INTO else theirs.out
+        if more is not None and each.fits(more):
+            left = max(0.0, each.carried - (each.swapped + more) * HEADER_FACTOR)
+            yield Point(UNEXPLAINED, labels, left / (each.end - each.start))
+
+
+def _told(join: Join, read_until: float, counted_since: float) -> list[Directed]:
+    """What is known of each direction, over the newest minute up to ``read_until``."""
+    ends = _ends(join.engine, read_until)
+    if ends is None or counted_since > ends[0]:
+        return []
+    swapped = _swapped(join.engine, *ends)
+    carried = _total([_carried(window, *ends) for window in join.gpus])
+    return [
+        (labels, Told(*ends, mine, gone))
+        for labels, mine, gone in zip((INTO, OUT), swapped, carried, strict=True)
+        if mine is not None and gone is not None
+    ]
 
 
 def _source(window: Window[GpuSample], sources: Mapping[str, tuple[str, float]]) -> tuple[str, float]:
@@ -146,16 +193,10 @@ def _source(window: Window[GpuSample], sources: Mapping[str, tuple[str, float]])
     return now.pcie.source, now.at
 
 
-def _fits(swapped: float, carried: float) -> bool:
-    """Whether as much as was swapped can have gone over PCIe."""
-    return swapped * HEADER_FACTOR <= SHARE_SLACK * carried
-
-
-def _ends(join: Join) -> tuple[float, float] | None:
-    """The quick reads of the engine, a minute apart, that all GPUs were read around."""
-    until = min(window.newest.at for window in join.gpus)
+def _ends(engine: Window[EngineSample], until: float) -> tuple[float, float] | None:
+    """The newest quick reads of the engine, a minute apart, not later than ``until``."""
     end = None
-    for sample in reversed(join.engine.samples):
+    for sample in reversed(engine.samples):
         if sample.at > until or sample.read_seconds > LONGEST_READ_SECONDS:
             continue
         if end is None:
@@ -174,12 +215,6 @@ def _total(parts: Sequence[Bytes]) -> Bytes:
     into = [part.into for part in parts if part.into is not None]
     out = [part.out for part in parts if part.out is not None]
     return Bytes(sum(into) if len(into) == len(parts) else None, sum(out) if len(out) == len(parts) else None)
-
-
-def _others(neighbour: Neighbour, start: float, end: float) -> Bytes:
-    if not (neighbour.fresh and neighbour.within):
-        return Bytes(None, None)
-    return _swapped(neighbour.engine, start, end)
 
 
 def _swapped(window: Window[EngineSample], start: float, end: float) -> Bytes:
