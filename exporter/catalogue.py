@@ -69,6 +69,7 @@ GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (
     pcie.PCIE,
     nvlink.NVLINK,
     gpu_health.HEALTH,
+    gpu_health.ERRORS,
 )
 """Derived for each GPU."""
 

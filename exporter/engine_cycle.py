@@ -53,11 +53,11 @@ def derived(
         restarted = restarted or _began_anew(engine, before, sample, rank_window)
         memory, points = run(RANK_PHENOMENA, rank_window, facts, before.memory, failed)
         ranks[key] = RankState(rank_window, memory)
-        values.extend(labelled(points, (sample.engine, *key)))
+        values.extend(labelled(points.values(), (sample.engine, *key)))
     # a rank may have been away for a scrape: its own window knows better than the engine's two newest
     window = engine.window.appended(sample, restarted=restarted)
     memory, points = run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
-    values.extend(labelled(points, (sample.engine,)))
+    values.extend(labelled(points.values(), (sample.engine,)))
     return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from exporter.catalogue import GPU_PHENOMENA, JOIN_PHENOMENA
@@ -13,9 +14,11 @@ from exporter.engine_cycle import EngineState
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join, Neighbour, belongs, joined
 from exporter.sample import STALE_AFTER_SECONDS
+from exporter.signal import Point
 from exporter.snapshot import Failure, Value
 from exporter.window import HORIZON_SECONDS, Window
 
+_NO_FACTS = EngineFacts()
 MOST_GPUS = 256
 """GPUs and MIG instances remembered; a node has 16 and, partitioned, seven times as many."""
 
@@ -24,13 +27,24 @@ GPU_HORIZON_SECONDS = 75.0
 """What is kept of a GPU: the longest question asked is a minute, from up to some seconds before its newest sample."""
 
 
+Told = tuple[Sequence[Point], list[Value]]
+
+
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One GPU: its window, what its phenomena remember, and the values of its newest sample."""
+    """One GPU: its window, what its phenomena remember, and the values of its newest sample.
+
+    ``told`` are its values by phenomenon, each with the points they were made of.
+    """
 
     window: Window[GpuSample] = field(default_factory=lambda: Window(horizon_seconds=GPU_HORIZON_SECONDS))
     memory: Mapping[str, Any] = field(default_factory=dict)
-    values: tuple[Value, ...] = ()
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+    @property
+    def values(self) -> Iterator[Value]:
+        """All of them."""
+        return chain.from_iterable(values for _, values in self.told.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +119,7 @@ def _after_join(state: JoinState, join: Join, facts: EngineFacts, failures: list
         failures.append(Failure(name, phenomenon, error))
 
     memory, points = run(JOIN_PHENOMENA, join, facts, state.memory, failed)
-    return JoinState(seen, memory, tuple(labelled(points, (name,))))
+    return JoinState(seen, memory, tuple(labelled(points.values(), (name,))))
 
 
 def _neighbours(
@@ -136,8 +150,14 @@ def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> Gpu
     if state.window.samples:
         sample = sample.sharing(state.window.newest)
     window = state.window.appended(sample)
-    memory, points = run(GPU_PHENOMENA, window, EngineFacts(), state.memory, failed)
-    return GpuState(window, memory, tuple(labelled(points, (uuid,))))
+    memory, points = run(GPU_PHENOMENA, window, _NO_FACTS, state.memory, failed)
+    told: dict[str, Told] = {}
+    for name, found in points.items():
+        before = state.told.get(name)
+        # a GPU has sixty values, and what is never zero but once a month is half of them
+        same = before is not None and before[0] is found
+        told[name] = before if before is not None and same else (found, labelled((found,), (uuid,)))
+    return GpuState(window, memory, told)
 
 
 def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import attrgetter
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from exporter.sample import Sample
 from exporter.window import Window
@@ -24,8 +24,38 @@ MOST_APART_SECONDS = 3.0
 _TIME = attrgetter("at")
 
 
-def span(window: Window[S], start: float, end: float) -> tuple[S, ...] | None:
-    """The samples from the last up to ``start`` to the first from ``end`` on.
+class Span(NamedTuple, Generic[S]):
+    """The samples around ``start`` and around ``end``; what lies between is ``window.samples[first:last]``."""
+
+    window: Window[S]
+    start: float
+    end: float
+    first: int
+    last: int
+
+    @property
+    def samples(self) -> tuple[S, ...]:
+        """All of them, from the last up to the start to the first from the end on."""
+        return self.window.samples[self.first : self.last + 1]
+
+    @property
+    def around(self) -> tuple[S, S, S, S]:
+        """The two around the start and the two around the end."""
+        samples = self.window.samples
+        return samples[self.first], samples[self.first + 1], samples[self.last - 1], samples[self.last]
+
+    def rise(self, counter: Callable[[S], float | None]) -> float | None:
+        """What ``counter`` rose by from start to end; None where it is unknown beside an end, or fell."""
+        before_start, after_start, before_end, after_end = self.around
+        then = _at(before_start, after_start, counter, self.start)
+        now = _at(before_end, after_end, counter, self.end)
+        if then is None or now is None or not math.isfinite(now - then):
+            return None
+        return now - then if now >= then else None
+
+
+def span(window: Window[S], start: float, end: float) -> Span[S] | None:
+    """The time from ``start`` to ``end`` in ``window``.
 
     None where the window doesn't reach that far, something restarted in it, or the samples around an
     end are too far apart.
@@ -35,36 +65,23 @@ def span(window: Window[S], start: float, end: float) -> tuple[S, ...] | None:
     last = bisect_left(samples, end, key=_TIME)
     if first < 0 or last >= len(samples) or last <= first:
         return None
-    found = samples[first : last + 1]
-    if window.restarted_between(found[0], found[-1]):
+    found = Span(window, start, end, first, last)
+    before_start, after_start, before_end, after_end = found.around
+    if window.restarted_between(before_start, after_end):
         return None
     told_apart = (
-        found[0].at == start or found[1].at - found[0].at <= MOST_APART_SECONDS,
-        found[-1].at == end or found[-1].at - found[-2].at <= MOST_APART_SECONDS,
+        before_start.at == start or after_start.at - before_start.at <= MOST_APART_SECONDS,
+        after_end.at == end or after_end.at - before_end.at <= MOST_APART_SECONDS,
     )
     return found if all(told_apart) else None
 
 
-def rise(
-    samples: Sequence[S], counter: Callable[[S], float | None], start: float, end: float
-) -> float | None:
-    """What ``counter`` rose by from ``start`` to ``end``, of the samples of :func:`span`.
-
-    None where it is unknown beside an end, or fell.
-    """
-    then = _at(samples[0], samples[1], counter, start)
-    now = _at(samples[-2], samples[-1], counter, end)
-    if then is None or now is None or not math.isfinite(now - then):
-        return None
-    return now - then if now >= then else None
-
-
 def _at(before: S, after: S, counter: Callable[[S], float | None], instant: float) -> float | None:
-    low, high = counter(before), counter(after)
     if instant == before.at:
-        return low
+        return counter(before)
     if instant == after.at:
-        return high
+        return counter(after)
+    low, high = counter(before), counter(after)
     if low is None or high is None or high < low:
         return None
     return low + (high - low) * (instant - before.at) / (after.at - before.at)

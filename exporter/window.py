@@ -111,13 +111,24 @@ class Window(Generic[S]):
 
         Empty when the window is shorter than that.
         """
+        first = self._first_of(seconds)
+        return () if first is None else self.samples[first:]
+
+    def ends(self, seconds: float) -> tuple[S, S] | None:
+        """The first and the last of them; None when the window is shorter, or something restarted in between."""
+        first = self._first_of(seconds)
+        if first is None or self.restarted_between(self.samples[first], self.samples[-1]):
+            return None
+        return self.samples[first], self.samples[-1]
+
+    def _first_of(self, seconds: float) -> int | None:
         samples = self.samples
         if not samples:
-            return ()
+            return None
         start = samples[-1].at - seconds + START_SLACK_SECONDS
-        index = bisect_right(samples, start, key=_TIME) - 1
-        far = index < 0 or samples[-1].at - samples[index].at > seconds + LONGEST_GAP_SECONDS
-        return () if far else samples[index:]
+        first = bisect_right(samples, start, key=_TIME) - 1
+        far = first < 0 or samples[-1].at - samples[first].at > seconds + LONGEST_GAP_SECONDS
+        return None if far else first
 
     def intervals(self, seconds: float) -> list[tuple[S, S]]:
         """The trailing ``seconds`` as intervals of at least ``MERGE_BELOW_SECONDS``.

@@ -18,7 +18,7 @@ from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.derive.stalls import Standstill
 from exporter.derive.swap import tier_enabled
 from exporter.gpu_sample import GpuSample
-from exporter.instants import rise, span
+from exporter.instants import Span, span
 from exporter.join import Join
 from exporter.pcie import HEADER_FACTOR
 from exporter.sample import EngineSample, RankSample
@@ -219,15 +219,15 @@ def _total(parts: Sequence[Bytes]) -> Bytes:
 
 def _swapped(window: Window[EngineSample], start: float, end: float) -> Bytes:
     """What an engine swapped: all its ranks, which have to be the same at both ends."""
-    samples = span(window, start, end)
-    if samples is None:
+    minute = span(window, start, end)
+    if minute is None:
         return Bytes(None, None)
-    around = (samples[0], samples[1], samples[-2], samples[-1])
-    if len({tuple((rank.rank, rank.model_name) for rank in sample.ranks) for sample in around}) > 1:
+    names = {tuple((rank.rank, rank.model_name) for rank in sample.ranks) for sample in minute.around}
+    if len(names) > 1:
         return Bytes(None, None)
     return Bytes(
-        rise(samples, _swap_of(lambda rank: rank.swap_in_bytes_total), start, end),
-        rise(samples, _swap_of(lambda rank: rank.swap_out_bytes_total), start, end),
+        minute.rise(_swap_of(lambda rank: rank.swap_in_bytes_total)),
+        minute.rise(_swap_of(lambda rank: rank.swap_out_bytes_total)),
     )
 
 
@@ -241,17 +241,18 @@ def _swap_of(counter: Callable[[RankSample], float | None]) -> Callable[[EngineS
 
 
 def _carried(window: Window[GpuSample], start: float, end: float) -> Bytes:
-    """What one GPU's PCIe carried, all of it counted by one source and none of it ambiguous."""
-    samples = span(window, start, end)
-    first = samples[0].pcie if samples else None
-    if samples is None or first is None or first.source == "window":
+    """What one GPU's PCIe carried, none of it ambiguous."""
+    minute = span(window, start, end)
+    if minute is None:
         return Bytes(None, None)
-    last = samples[-1].pcie
-    if last is None or last.ambiguous_intervals_total != first.ambiguous_intervals_total:
+    first, *_, last = minute.around
+    if first.pcie is None or last.pcie is None or first.pcie.source == "window":
         return Bytes(None, None)
-    if first.in_bytes_total is None and first.out_bytes_total is None:
-        return _carried_by_rates(samples, start, end)
-    return Bytes(rise(samples, _in_total, start, end), rise(samples, _out_total, start, end))
+    if first.pcie.ambiguous_intervals_total != last.pcie.ambiguous_intervals_total:
+        return Bytes(None, None)
+    if first.pcie.in_bytes_total is None and first.pcie.out_bytes_total is None:
+        return _carried_by_rates(minute)
+    return Bytes(minute.rise(_in_total), minute.rise(_out_total))
 
 
 def _in_total(sample: GpuSample) -> float | None:
@@ -262,10 +263,10 @@ def _out_total(sample: GpuSample) -> float | None:
     return None if sample.pcie is None else sample.pcie.out_bytes_total
 
 
-def _carried_by_rates(samples: Sequence[GpuSample], start: float, end: float) -> Bytes:
+def _carried_by_rates(minute: Span[GpuSample]) -> Bytes:
     """Rates, each of the time up to its sample, over that part of the time that is between the ends."""
     into = out = held = 0.0
-    for before, after in itertools.pairwise(samples):
+    for before, after in itertools.pairwise(minute.samples):
         then, now = before.pcie, after.pcie
         if then is None or now is None or after.at - before.at > LONGEST_GAP_SECONDS:
             return Bytes(None, None)
@@ -274,7 +275,7 @@ def _carried_by_rates(samples: Sequence[GpuSample], start: float, end: float) ->
         held = held + after.at - before.at if same else 0.0
         if held > MOST_HELD_SECONDS:
             return Bytes(None, None)
-        seconds = min(after.at, end) - max(before.at, start)
+        seconds = min(after.at, minute.end) - max(before.at, minute.start)
         into += math.nan if rates[0] is None else rates[0] * seconds
         out += math.nan if rates[1] is None else rates[1] * seconds
     return Bytes(*(each if math.isfinite(each) else None for each in (into, out)))

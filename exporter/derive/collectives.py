@@ -98,13 +98,11 @@ def _sent(join: Join, seconds: float) -> float | None:
     """Bytes a second out of all GPUs; each of them has to tell, from one end of the time to the other."""
     total = 0.0
     for window in join.gpus:
-        samples = window.trailing(seconds)
-        if not samples or window.restarted_between(samples[0], samples[-1]):
+        ends = window.ends(seconds)
+        then, now = (None, None) if ends is None else (_out_bytes(ends[0]), _out_bytes(ends[1]))
+        if ends is None or then is None or now is None or not then <= now < math.inf:
             return None
-        then, now = _out_bytes(samples[0]), _out_bytes(samples[-1])
-        if then is None or now is None or not then <= now < math.inf:
-            return None
-        total += (now - then) / (samples[-1].at - samples[0].at)
+        total += (now - then) / (ends[1].at - ends[0].at)
     return total
 
 

@@ -117,58 +117,39 @@ PERSISTENCE = Signal(
 Totals = Mapping[str, Total]
 
 
-class HealthState(NamedTuple):
-    """Our own totals by what they count; ``xids_read`` is where the reader's counts of them stood.
+class ErrorState(NamedTuple):
+    """Our own totals by what they count.
 
-    Most of it is read every few seconds and changes once a month: ``told`` is what was last said of
+    All of it is read every few seconds and changes once a month: ``told`` is what was last said of
     ``health``, and holds as long as nothing differs.
     """
 
     pcie_errors: Totals
     ecc_errors: Totals
     throttle_seconds: Totals
-    xids: Mapping[int, float]
-    xids_read: Mapping[int, float]
-    xid_last_at: float | None = None
-    health: GpuHealth = GpuHealth()
+    health: GpuHealth | None = None
     told: tuple[Point, ...] = ()
 
 
-def _derive(
-    window: Window[GpuSample], _facts: EngineFacts, state: HealthState
-) -> tuple[HealthState, list[Point]]:
-    now, restarted = window.newest, window.restarted()
-    # a GPU that is lost has no health any more, but the XID that tells why
-    if now.xids_total or restarted or now.xid_last_at is not None:
-        xids, read = _xids(now, state, restarted=restarted)
-        last_at = state.xid_last_at if now.xid_last_at is None else now.xid_last_at
-        state = state._replace(xids=xids, xids_read=read, xid_last_at=last_at)
-    points = [Point(XID_ERRORS, (str(xid),), count) for xid, count in state.xids.items()]
-    if state.xid_last_at is not None:
-        points.append(Point(XID_LAST, (), state.xid_last_at))
-    health = now.health
+def _errors(
+    window: Window[GpuSample], _facts: EngineFacts, state: ErrorState
+) -> tuple[ErrorState, tuple[Point, ...]]:
+    health, restarted = window.newest.health, window.restarted()
     if health is None:
-        return state, points
-    for signal, value in ((TEMPERATURE, health.temperature_celsius), (POWER, health.power_watts)):
-        if value is not None and _can_be(value):
-            points.append(Point(signal, (), value))
+        return state, ()
     rest = health._replace(temperature_celsius=None, power_watts=None)
     if restarted or rest != state.health:
-        state = _counted(state, rest, restarted=restarted)
-    return state, points + list(state.told)
+        state = ErrorState(
+            _fed(state.pcie_errors, health.pcie_errors_total, restarted=restarted),
+            _fed(state.ecc_errors, health.ecc_errors_total, restarted=restarted),
+            _fed(state.throttle_seconds, health.throttle_seconds_total, restarted=restarted),
+            rest,
+        )
+        state = state._replace(told=tuple(_told(state, health)))
+    return state, state.told
 
 
-def _counted(state: HealthState, health: GpuHealth, *, restarted: bool) -> HealthState:
-    state = state._replace(
-        pcie_errors=_fed(state.pcie_errors, health.pcie_errors_total, restarted=restarted),
-        ecc_errors=_fed(state.ecc_errors, health.ecc_errors_total, restarted=restarted),
-        throttle_seconds=_fed(state.throttle_seconds, health.throttle_seconds_total, restarted=restarted),
-        health=health,
-    )
-    return state._replace(told=tuple(_told(state, health)))
-
-
-def _told(state: HealthState, health: GpuHealth) -> Iterator[Point]:
+def _told(state: ErrorState, health: GpuHealth) -> Iterator[Point]:
     for signal, counters, totals in (
         (PCIE_ERRORS, health.pcie_errors_total, state.pcie_errors),
         (ECC_ERRORS, health.ecc_errors_total, state.ecc_errors),
@@ -200,35 +181,49 @@ def _fed(totals: Totals, counters: Iterable[tuple[str, float]], *, restarted: bo
     return {**totals, **fed}
 
 
-def _xids(
-    now: GpuSample, state: HealthState, *, restarted: bool
-) -> tuple[Mapping[int, float], Mapping[int, float]]:
-    """Events so far, and where the reader's own counts stand.
+class XidState(NamedTuple):
+    """Events so far by XID, where the reader's own counts of them stood, and when the newest one came."""
+
+    xids: Mapping[int, float]
+    read: Mapping[int, float]
+    last_at: float | None = None
+
+
+def _health(window: Window[GpuSample], _facts: EngineFacts, state: XidState) -> tuple[XidState, list[Point]]:
+    now, restarted = window.newest, window.restarted()
+    if now.xids_total or restarted or now.xid_last_at is not None:
+        state = _xids(now, state, restarted=restarted)
+    # a GPU that is lost has no health any more, but the XID that tells why
+    points = [Point(XID_ERRORS, (str(xid),), count) for xid, count in state.xids.items()]
+    if state.last_at is not None:
+        points.append(Point(XID_LAST, (), state.last_at))
+    if now.health is not None:
+        celsius, watts = now.health.temperature_celsius, now.health.power_watts
+        if celsius is not None and _can_be(celsius):
+            points.append(Point(TEMPERATURE, (), celsius))
+        if watts is not None and _can_be(watts):
+            points.append(Point(POWER, (), watts))
+    return state, points
+
+
+def _xids(now: GpuSample, state: XidState, *, restarted: bool) -> XidState:
+    """With what the reader has counted since.
 
     A reader counts from 0 what it saw itself: its first count is of events under our eyes, and so is all
     that one that began anew has counted.
     """
-    read: Mapping[int, float] = {} if restarted else state.xids_read
+    read: Mapping[int, float] = {} if restarted else state.read
     counted = {xid: count for xid, count in now.xids_total if _can_be(count)}
     rises = {xid: max(0.0, count - read.get(xid, 0.0)) for xid, count in counted.items()}
     xids = {**state.xids, **{xid: state.xids.get(xid, 0.0) + rise for xid, rise in rises.items()}}
-    return xids, {**read, **counted}
+    last_at = state.last_at if now.xid_last_at is None else now.xid_last_at
+    return XidState(xids, {**read, **counted}, last_at)
 
 
-HEALTH = Phenomenon(
-    "gpu_health",
-    (
-        XID_ERRORS,
-        XID_LAST,
-        PCIE_ERRORS,
-        ECC_ERRORS,
-        REMAPPED_ROWS,
-        THROTTLE,
-        TEMPERATURE,
-        POWER,
-        RECOVERY,
-        PERSISTENCE,
-    ),
-    _derive,
-    HealthState({}, {}, {}, {}, {}),
+ERRORS = Phenomenon(
+    "gpu_errors",
+    (PCIE_ERRORS, ECC_ERRORS, REMAPPED_ROWS, THROTTLE, RECOVERY, PERSISTENCE),
+    _errors,
+    ErrorState({}, {}, {}),
 )
+HEALTH = Phenomenon("gpu_health", (XID_ERRORS, XID_LAST, TEMPERATURE, POWER), _health, XidState({}, {}))

@@ -6,7 +6,6 @@ the slot: swapped blocks, the loading of a model, activations, and traffic betwe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ TRAFFIC_OF_LINK = 0.01
 """A link that carries less than this in both directions may rest at a lower generation: cards at a desk idle at 1."""
 
 _TOTALS = ("out_bytes_total", "in_bytes_total", "out_bytes_per_second", "in_bytes_per_second")
+_IN, _OUT = ("in",), ("out",)
 _LINK = ("generation", "width", "max_generation", "max_width")
 
 PCIE_BYTES = Signal(
@@ -170,22 +170,23 @@ def _derive(
     return state, points
 
 
-def _traffic(at: float, pcie: PcieTraffic, most: float | None, state: PcieState) -> Iterator[Point]:
-    yield Point(PCIE_SOURCE, (pcie.source,), 1.0)
+def _traffic(at: float, pcie: PcieTraffic, most: float | None, state: PcieState) -> list[Point]:
+    points = [Point(PCIE_SOURCE, (pcie.source,), 1.0)]
     if pcie.ambiguous_intervals_total is not None:
-        yield Point(PCIE_AMBIGUOUS, (), state.ambiguous.value)
+        points.append(Point(PCIE_AMBIGUOUS, (), state.ambiguous.value))
     if pcie.disagreements_total is not None:
-        yield Point(PCIE_DISAGREEMENTS, (), state.disagreements.value)
-    for labels, flow in ((("in",), state.into), (("out",), state.out)):
+        points.append(Point(PCIE_DISAGREEMENTS, (), state.disagreements.value))
+    for labels, flow in ((_IN, state.into), (_OUT, state.out)):
         if not flow.told_at(at):
             continue
-        yield Point(PCIE_BYTES, labels, flow.total)
+        points.append(Point(PCIE_BYTES, labels, flow.total))
         for rate, is_peak in ((flow.per_second, False), (flow.peak, True)):
             if rate is None:
                 continue
-            yield Point(PCIE_RATE, labels, rate, is_peak)
+            points.append(Point(PCIE_RATE, labels, rate, is_peak))
             if most and rate <= most * MOST_OF_LINK:
-                yield Point(PCIE_SATURATION, labels, min(1.0, rate / most), is_peak)
+                points.append(Point(PCIE_SATURATION, labels, min(1.0, rate / most), is_peak))
+    return points
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from exporter.derive.gpu_health import HEALTH
+from exporter.derive.gpu_health import ERRORS, HEALTH
 from exporter.derive.gpu_load import LOAD
 from exporter.derive.gpu_memory import MEMORY
 from exporter.derive.nvlink import NVLINK
@@ -46,7 +46,7 @@ def test_the_driver_s_counters_begin_at_zero() -> None:
         )
         for at in range(5)
     ]
-    said = run(HEALTH, samples)
+    said = run(ERRORS, samples)
     assert [values["gpu_pcie_errors_total{replay}"] for values in said] == [0, 1, 2, 3, 4]
     assert said[-1]["gpu_pcie_errors_total{fatal}"] == 0
     assert said[-1]["gpu_ecc_errors_total{corrected}"] == 0
@@ -56,13 +56,13 @@ def test_the_driver_s_counters_begin_at_zero() -> None:
 def test_a_counter_that_could_not_be_read_at_first_brings_no_history() -> None:
     samples = [health(0.0), health(1.0, ecc_errors_total=(("corrected", 4000.0),))]
     samples.append(health(2.0, ecc_errors_total=(("corrected", 4002.0),)))
-    said = run(HEALTH, samples)
+    said = run(ERRORS, samples)
     assert [values.get("gpu_ecc_errors_total{corrected}") for values in said] == [None, 0, 2]
 
 
 def test_a_driver_that_was_loaded_anew_counts_on() -> None:
     counts = [10.0, 14.0, 1.0, 3.0]
-    said = run(HEALTH, [health(float(at), pcie_errors_total=(("replay", n),)) for at, n in enumerate(counts)])
+    said = run(ERRORS, [health(float(at), pcie_errors_total=(("replay", n),)) for at, n in enumerate(counts)])
     assert [values["gpu_pcie_errors_total{replay}"] for values in said] == [0, 4, 4, 6]
 
 
@@ -72,7 +72,7 @@ def test_another_reader_s_counts_are_not_compared() -> None:
         health(1.0, reader=9.0, ecc_errors_total=(("corrected", 900.0),)),
         health(2.0, reader=9.0, ecc_errors_total=(("corrected", 901.0),)),
     ]
-    assert last(HEALTH, samples)["gpu_ecc_errors_total{corrected}"] == 1
+    assert last(ERRORS, samples)["gpu_ecc_errors_total{corrected}"] == 1
 
 
 def test_states_are_told_as_they_are() -> None:
@@ -85,9 +85,8 @@ def test_states_are_told_as_they_are() -> None:
         recovery_action=1,
         persistence_mode=False,
     )
-    assert last(HEALTH, [sample]) == {
-        "gpu_temperature_celsius": 61,
-        "gpu_power_watts": 512.5,
+    assert last(HEALTH, [sample]) == {"gpu_temperature_celsius": 61, "gpu_power_watts": 512.5}
+    assert last(ERRORS, [sample]) == {
         "gpu_remapped_rows{correctable}": 3,
         "gpu_remapped_rows{pending}": 1,
         "gpu_recovery_action": 1,
@@ -99,9 +98,8 @@ def test_what_changes_is_told_though_the_rest_stays_the_same() -> None:
     samples = [
         health(float(at), temperature_celsius=60.0 + at, recovery_action=int(at == 2)) for at in range(4)
     ]
-    said = run(HEALTH, samples)
-    assert [values["gpu_temperature_celsius"] for values in said] == [60, 61, 62, 63]
-    assert [values["gpu_recovery_action"] for values in said] == [0, 0, 1, 0]
+    assert [values["gpu_temperature_celsius"] for values in run(HEALTH, samples)] == [60, 61, 62, 63]
+    assert [values["gpu_recovery_action"] for values in run(ERRORS, samples)] == [0, 0, 1, 0]
 
 
 def test_every_xid_counts_the_first_one_too() -> None:
