@@ -11,15 +11,18 @@ from exporter.gpu_sample import GpuHealth, GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
 
+RESET_XIDS = frozenset({"48", "62", "64", "74", "79", "95", "119", "120"})
+"""After these the GPU has to be reset. Source: NVIDIA's XID catalogue."""
+
 _FROM_ZERO = "rises of the driver's counters, summed from 0: what came before the sidecar is not in it"
 
 XID_ERRORS = Signal(
     "gpu_xid_errors_total",
     Kind.COUNTER,
     Scope.GPU,
-    "XID errors that the driver reported, by number, since the sidecar started. 48, 62, 64, 74, 79, 95, 119 and 120 "
-    "need a reset of the GPU; 13, 31 and 43 are faults of the application. A number has no series before its first "
-    "error: ask gpu_xid_last_timestamp_seconds whether there was one.",
+    "XID errors that the driver reported, by number, since the sidecar started. "
+    f"{', '.join(sorted(RESET_XIDS, key=int))} need a reset of the GPU; 13, 31 and 43 are faults of the application. "
+    "A number has no series before its first error: ask gpu_xid_last_timestamp_seconds whether there was one.",
     Confidence.MEASURED,
     "events of the driver, counted by the reader",
     ("xids_total",),
