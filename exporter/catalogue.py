@@ -7,16 +7,24 @@ from typing import Any
 from exporter import own_signals, recorder_signals, source_signals
 from exporter.derive import (
     aborts,
+    attribution,
     blocks,
+    collectives,
     fragmentation,
+    gpu_health,
+    gpu_load,
+    gpu_memory,
     headroom,
     inventory,
     latency,
+    nvlink,
+    pcie,
     pingpong,
     preemption,
     prefill,
     ranks,
     stalls,
+    starvation,
     swap,
     traffic,
 )
@@ -54,10 +62,23 @@ ENGINE_PHENOMENA: tuple[Phenomenon[Window[EngineSample], Any], ...] = (
 )
 """Derived for each engine, over its front end and all its ranks."""
 
-GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (inventory.INVENTORY,)
+GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (
+    inventory.INVENTORY,
+    gpu_memory.MEMORY,
+    gpu_load.LOAD,
+    pcie.PCIE,
+    nvlink.NVLINK,
+    gpu_health.HEALTH,
+    gpu_health.ERRORS,
+)
 """Derived for each GPU."""
 
-JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (inventory.JOIN,)
+JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (
+    inventory.JOIN,
+    attribution.ATTRIBUTION,
+    starvation.STARVATION,
+    collectives.COLLECTIVES,
+)
 """Derived for each engine together with its GPUs."""
 
 PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
