@@ -16,6 +16,7 @@ from exporter.derive import (
     gpu_memory,
     headroom,
     inventory,
+    kv_events,
     latency,
     nvlink,
     pcie,
@@ -31,6 +32,7 @@ from exporter.derive import (
 from exporter.derive.phenomenon import Phenomenon
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
+from exporter.kv_events_sample import KvEventsSample
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Signal
 from exporter.window import Window
@@ -81,11 +83,15 @@ JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (
 )
 """Derived for each engine together with its GPUs."""
 
+KV_EVENTS_PHENOMENA: tuple[Phenomenon[Window[KvEventsSample], Any], ...] = (kv_events.KV_EVENTS,)
+"""Derived for each data-parallel rank whose KV events are heard."""
+
 PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
     *RANK_PHENOMENA,
     *ENGINE_PHENOMENA,
     *GPU_PHENOMENA,
     *JOIN_PHENOMENA,
+    *KV_EVENTS_PHENOMENA,
 )
 
 SIGNALS: tuple[Signal, ...] = (

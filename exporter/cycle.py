@@ -14,6 +14,7 @@ from exporter import source_signals
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState, derived
 from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values
+from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
 from exporter.signal import Signal
@@ -40,6 +41,7 @@ class State:
     engines: Mapping[str, EngineState] = field(default_factory=dict)
     gpus: Mapping[str, GpuState] = field(default_factory=dict)
     joins: Mapping[str, JoinState] = field(default_factory=dict)
+    kv_events: Mapping[tuple[str, str], KvEventsState] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -75,12 +77,15 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
     values.extend(fresh_values(gpus, now))
     joins = after_joins(state.joins, engines, gpus, state.settings.of, now, failures)
     values.extend(value for join in joins.values() for value in join.values)
+    heard = (each for observation in observations for each in observation.kv_events)
+    kv_events = after_kv_events(state.kv_events, heard, failures)
+    values.extend(fresh_kv_values(kv_events, now))
     counts = dict(state.failures)
     for failure in failures:
         counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
     values.extend(_own_values(state.settings, counts, values))
     return (
-        State(state.settings, engines, gpus, joins, counts),
+        State(state.settings, engines, gpus, joins, kv_events, counts),
         Snapshot(now, tuple(values), ready, tuple(failures)),
     )
 

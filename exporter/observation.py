@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from exporter.gpu_sample import GpuSample
+from exporter.kv_events_sample import KvEventsSample
 from exporter.sample import EngineSample
 
 
@@ -31,9 +32,11 @@ class SourceStatus:
 class Observation:
     """What one source has to show at one cycle: its status and its newest samples, if any.
 
-    ``gpus`` holds one sample for each GPU the source knows of, those it has lost included.
+    ``gpus`` holds one sample for each GPU the source knows of, those it has lost included; ``kv_events``
+    one for each data-parallel rank whose publisher is connected.
     """
 
     status: SourceStatus
     engine: EngineSample | None = None
     gpus: tuple[GpuSample, ...] = ()
+    kv_events: tuple[KvEventsSample, ...] = ()
