@@ -29,6 +29,7 @@ from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
 from exporter.sources.dcgm import DcgmSource
 from exporter.sources.engine import EngineSource
+from exporter.sources.kv_events import KvEventsSource
 from exporter.sources.source import Source
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
@@ -137,6 +138,9 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
     sources: list[Source] = [EngineSource(engine, clock, interval) for engine in settings.engines]
     if settings.gpus.dcgm:
         sources.append(DcgmSource(settings.gpus.dcgm, clock, interval))
+    sources += [
+        KvEventsSource(each.name, each.kv_events, clock) for each in settings.engines if each.kv_events
+    ]
     return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 
