@@ -12,7 +12,7 @@ RESTORE_SECONDS = 60.0
 """A block stored again within this long of its removal is a restore."""
 
 MOST_REMEMBERED = 1 << 17
-"""Removed blocks remembered: some 17 MB at most. The largest caches hold some 100,000 blocks."""
+"""Removed blocks remembered, in 11 MB at most. The largest caches hold some 100,000 blocks."""
 
 
 class Tally:

@@ -8,6 +8,7 @@ reads a JSON object a line and answers each with a line.
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -17,9 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 import zmq
 
-from tests.support.kv_events import message, payload, stored
+from tests.support.kv_events import message, payload, recorded, stored
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = b"kv-events"
@@ -76,6 +78,10 @@ class Publisher:
     def flood(self, batches: int, events: int, batches_per_second: float) -> float:
         """Publish batches of so many events, one block each; gives the seconds it took."""
         return float(self._do(do="flood", batches=batches, events=events, rate=batches_per_second))
+
+    def play(self, seconds: float, events_per_second: float) -> int:
+        """Publish the recording of a real engine over and over at such a rate; gives how many batches it was."""
+        return int(self._do(do="play", seconds=seconds, rate=events_per_second))
 
     def kill(self) -> None:
         """End it as a crash would."""
@@ -142,6 +148,8 @@ class _Sockets:
             self._pub.send_multipart([bytes.fromhex(frame) for frame in told["frames"]])
         elif told["do"] == "flood":
             return self._flood(told["batches"], told["events"], told["rate"])
+        elif told["do"] == "play":
+            return self._play(told["seconds"], told["rate"])
         return "done"
 
     def _publish(self, content: bytes, *, unheard: bool = False) -> None:
@@ -162,6 +170,23 @@ class _Sockets:
             block += events
             self._publish(payload(time.time(), [stored(each) for each in blocks]))
         return str(time.monotonic() - began)
+
+    def _play(self, seconds: float, rate: float) -> str:
+        """On schedule, in bursts of a hundredth of a second, as above. Whoever is late sends on without a pause."""
+        contents = [(content, len(msgspec.msgpack.decode(content)[1])) for content in recorded()]
+        began = time.monotonic()
+        batches = events = 0
+        for content, more in itertools.cycle(contents):
+            due = began + events / rate
+            now = time.monotonic()
+            if now - began >= seconds:
+                break
+            if due - now > 0.01:
+                time.sleep(due - now)
+            self._publish(content)
+            batches += 1
+            events += more
+        return str(batches)
 
     def _replay(self, router: zmq.Socket[bytes]) -> None:
         client, empty, start = router.recv_multipart()
