@@ -5,6 +5,7 @@ No socket: whoever has one hands the frames in.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence as Frames
 
 from exporter.kv_events.sequence import Fate, Sequence
@@ -17,11 +18,24 @@ _LIVE_FRAMES = 3  # topic, number, payload
 _MOST_RANK = 65_535
 
 
+class Replay(enum.Enum):
+    """How a replay stands."""
+
+    GOES_ON = "goes on"
+    OVER = "over"
+    """What was missed is in, or lost; whatever else is on its way isn't needed."""
+    AGAIN = "again"
+    """It brought something and not all: it is to be asked for anew, from ``wanted`` on.
+
+    A publisher sends faster than its socket takes and drops what is too much: vLLM brings some 4,000 batches a time.
+    """
+
+
 class Reception:
     """One publisher's stream.
 
-    While ``is_waiting``, a replay has been asked for: its messages go to ``replayed`` until that, or
-    ``given_up``, ends it, and no live message may be handed in. Times are seconds on one clock that never jumps.
+    While ``wanted`` is not None, a replay from there on has to be asked for or is under way: its messages go to
+    ``replayed``, and no live message may be handed in. Times are seconds on one clock that never jumps.
     """
 
     def __init__(self) -> None:
@@ -29,23 +43,24 @@ class Reception:
         self.rank: int | None = None
         self._sequence = Sequence()
         self._held: tuple[int, Batch | None] | None = None
+        self._has_progress = False
         self._reconnected = False
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether a replay is under way."""
-        return self._held is not None
+    def wanted(self) -> int | None:
+        """The first number that a replay has yet to bring; None where none is needed."""
+        return self._sequence.expected if self._held else None
 
     def connected(self) -> None:
         """The connection was made, perhaps anew."""
         self._reconnected = True
 
-    def heard(self, frames: Frames[bytes], now: float, *, can_replay: bool) -> int | None:
-        """Take a live message. Gives the number from which to ask for a replay where one is needed."""
+    def heard(self, frames: Frames[bytes], now: float, *, can_replay: bool) -> None:
+        """Take a live message. After a gap, if there ``can_replay``, it is held until the replay is over."""
         found = _opened(frames) if len(frames) == _LIVE_FRAMES else None
         if found is None:
             self.tally.broken()
-            return None
+            return
         number, batch = found
         fate = self._sequence.fate(number, _time_of(batch), reconnected=self._reconnected)
         self._reconnected = False
@@ -54,28 +69,45 @@ class Reception:
             self._sequence = Sequence(expected=0)
             fate = Fate.GAP if number else Fate.NEXT
         if fate is Fate.GAP and can_replay:
-            self._held = found
-            return self._sequence.expected
-        if fate is not Fate.DUPLICATE:
+            self._held, self._has_progress = found, False
+        elif fate is not Fate.DUPLICATE:
             self._take(number, batch, now)
-        return None
 
-    def replayed(self, frames: Frames[bytes], now: float) -> bool:
-        """Take a message of a replay, without the empty frame that begins it. True where it was the last."""
+    def replayed(self, frames: Frames[bytes], now: float) -> Replay:
+        """Take a message of a replay, without the empty frame that begins it."""
         found = _opened(frames)
+        expected = self._sequence.expected or 0
         if found is None or not frames[-1]:
-            self.given_up(now)
-            return True
+            return self.replay_ended(now)
         number, batch = found
-        if self._sequence.expected is None or number >= self._sequence.expected:
+        if self._held is None or number < expected:
+            return Replay.GOES_ON if self._held else Replay.OVER
+        if number > expected and self._has_progress:
+            return self._again()
+        if number < self._held[0]:  # the first it has, where it isn't the first that was missed
             self._take(number, batch, now)
-        return False
+            self._has_progress = True
+        if number + 1 < self._held[0]:
+            return Replay.GOES_ON
+        self.given_up(now)
+        return Replay.OVER
+
+    def replay_ended(self, now: float) -> Replay:
+        """The replay said so, or fell silent."""
+        if self._has_progress:
+            return self._again()
+        self.given_up(now)
+        return Replay.OVER
 
     def given_up(self, now: float) -> None:
-        """The replay is over: what it did not bring is lost. Goes on with the message that showed the gap."""
+        """No more of the replay: what it did not bring is lost. Goes on with the message that showed the gap."""
         held, self._held = self._held, None
-        if held and held[0] >= (self._sequence.expected or 0):
+        if held:
             self._take(*held, now)
+
+    def _again(self) -> Replay:
+        self._has_progress = False
+        return Replay.AGAIN
 
     def _take(self, number: int, batch: Batch | None, now: float) -> None:
         self.tally.lost(self._sequence.missing_before(number))

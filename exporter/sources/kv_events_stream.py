@@ -12,7 +12,7 @@ from typing import Any
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from exporter.kv_events.reception import NUMBER_BYTES, Reception
+from exporter.kv_events.reception import NUMBER_BYTES, Reception, Replay
 from exporter.sources.failure import Reason
 
 RECEIVED_BATCHES = 1000
@@ -21,7 +21,7 @@ MOST_MESSAGE_BYTES = 64 << 20
 MOST_A_TURN = 500
 """Messages read before other ranks have their turn."""
 REPLAY_SILENCE_SECONDS = 1.0
-REPLAY_SECONDS = 5.0
+REPLAY_SECONDS = 10.0
 """A replay is given up after this long without a word, and after this long in all."""
 REPLAY_PAUSE_SECONDS = 1.0
 REPLAY_PAUSE_AFTER_SILENCE_SECONDS = 30.0
@@ -70,29 +70,28 @@ class Stream:
         self._replay_endpoint = replay_endpoint
         self._topic = topic.encode()
         self._replay: zmq.Socket[bytes] | None = None
-        self._replay_from = 0
         self._replay_began = self._replay_heard = 0.0
+        self._replay_answered = False
         self._no_replay_before = float("-inf")
         self._hung_up = False
         self._open()
 
     def sockets(self) -> list[zmq.Socket[bytes]]:
         """What to wait for. While a replay is under way the subscription waits, so that order is kept."""
-        source = self._replay if self.reception.is_waiting and self._replay else self._subscription
-        return [source, self._monitor]
+        return [self._replay or self._subscription, self._monitor]
 
     def turn(self, now: float) -> None:
         """Take in what is there, without waiting."""
         self._watch()
         for _ in range(MOST_A_TURN):
             try:
-                if self.reception.is_waiting and self._replay:
+                if self._replay:
                     self._hear_replay(self._replay, now)
                 else:
                     self._hear(now)
             except zmq.Again:
                 break
-        if self.reception.is_waiting:
+        if self._replay:
             self._end_a_silent_replay(now)
 
     def close(self) -> None:
@@ -141,43 +140,50 @@ class Stream:
         frames = self._subscription.recv_multipart(zmq.NOBLOCK)
         self.was_heard = True
         can_replay = self._replay_endpoint is not None and now >= self._no_replay_before
-        start = self.reception.heard(frames, now, can_replay=can_replay)
-        if start is not None:
-            self._ask(start, now)
+        self.reception.heard(frames, now, can_replay=can_replay)
+        if self.reception.wanted is not None:
+            self._replay_began, self._replay_answered = now, False
+            self._ask(now)
 
-    def _ask(self, start: int, now: float) -> None:
-        if self._replay is None and self._replay_endpoint:
-            self._replay = _socket(self._context, zmq.DEALER, self._replay_endpoint)
-            self._replay.connect(self._replay_endpoint)
-        self._replay_from = start
-        self._replay_began = self._replay_heard = now
-        if self._replay:
-            self._replay.send_multipart([b"", start.to_bytes(NUMBER_BYTES, "big")], zmq.NOBLOCK)
+    def _ask(self, now: float) -> None:
+        """Ask for what is wanted, on a new socket: the rest of an answer to an old one is never met again."""
+        self._drop_replay()
+        start = self.reception.wanted
+        if self._replay_endpoint is None or start is None:
+            return
+        self._replay_heard = now
+        self._replay = _socket(self._context, zmq.DEALER, self._replay_endpoint)
+        self._replay.connect(self._replay_endpoint)
+        self._replay.send_multipart([b"", start.to_bytes(NUMBER_BYTES, "big")], zmq.NOBLOCK)
 
     def _hear_replay(self, replay: zmq.Socket[bytes], now: float) -> None:
         frames = replay.recv_multipart(zmq.NOBLOCK)
-        self._replay_heard = now
-        if self.reception.replayed(frames[1:] if frames[:1] == [b""] else frames, now):
-            self._no_replay_before = now + REPLAY_PAUSE_SECONDS
+        self._replay_heard, self._replay_answered = now, True
+        self._go_on(self.reception.replayed(frames[1:] if frames[:1] == [b""] else frames, now), now)
+
+    def _go_on(self, replay: Replay, now: float) -> None:
+        if replay is Replay.AGAIN:
+            self._ask(now)
+        elif replay is Replay.OVER:
+            self._drop_replay()
+            pause = REPLAY_PAUSE_SECONDS if self._replay_answered else REPLAY_PAUSE_AFTER_SILENCE_SECONDS
+            self._no_replay_before = now + pause
 
     def _end_a_silent_replay(self, now: float) -> None:
-        silent = now - self._replay_heard > REPLAY_SILENCE_SECONDS
-        if not silent and now - self._replay_began <= REPLAY_SECONDS:
-            return
-        self.reception.given_up(now)
-        if self._replay:  # what comes of it later must not end the next one
+        if now - self._replay_began > REPLAY_SECONDS:
+            self.reception.given_up(now)
+            self._go_on(Replay.OVER, now)
+        elif now - self._replay_heard > REPLAY_SILENCE_SECONDS:
+            if not self._replay_answered:
+                _log.warning(
+                    "%s: %s does not answer; what was missed is lost", self.name, self._replay_endpoint
+                )
+            self._go_on(self.reception.replay_ended(now), now)
+
+    def _drop_replay(self) -> None:
+        if self._replay:
             self._replay.close(linger=0)
             self._replay = None
-        if silent:
-            self._no_replay_before = now + REPLAY_PAUSE_AFTER_SILENCE_SECONDS
-            _log.warning(
-                "%s: %s does not answer; what was missed from batch %d on is lost",
-                self.name,
-                self._replay_endpoint,
-                self._replay_from,
-            )
-        else:
-            self._no_replay_before = now + REPLAY_PAUSE_SECONDS
 
 
 _REFUSED = (

@@ -75,9 +75,9 @@ class Publisher:
         """Send frames as they are."""
         self._do(do="send", frames=[frame.hex() for frame in frames])
 
-    def flood(self, batches: int, events: int, batches_per_second: float) -> float:
-        """Publish batches of so many events, one block each; gives the seconds it took."""
-        return float(self._do(do="flood", batches=batches, events=events, rate=batches_per_second))
+    def flood(self, batches: int, events: int, *, unheard: bool = False) -> None:
+        """Publish batches of so many events, one block each, as fast as it can."""
+        self._do(do="flood", batches=batches, events=events, unheard=unheard)
 
     def play(self, seconds: float, events_per_second: float) -> int:
         """Publish the recording of a real engine over and over at such a rate; gives how many batches it was."""
@@ -147,7 +147,11 @@ class _Sockets:
         elif told["do"] == "send":
             self._pub.send_multipart([bytes.fromhex(frame) for frame in told["frames"]])
         elif told["do"] == "flood":
-            return self._flood(told["batches"], told["events"], told["rate"])
+            for start in range(0, told["batches"] * told["events"], told["events"]):
+                blocks = range(start, start + told["events"])
+                self._publish(
+                    payload(time.time(), [stored(each) for each in blocks]), unheard=told["unheard"]
+                )
         elif told["do"] == "play":
             return self._play(told["seconds"], told["rate"])
         return "done"
@@ -158,21 +162,11 @@ class _Sockets:
         self._kept.append((self._number, content))
         self._number += 1
 
-    def _flood(self, batches: int, events: int, rate: float) -> str:
-        """On schedule, in bursts of a hundredth of a second: a process that sleeps after each batch is too slow."""
-        began = time.monotonic()
-        block = 0
-        for index in range(batches):
-            due = began + index / rate
-            if due - time.monotonic() > 0.01:
-                time.sleep(due - time.monotonic())
-            blocks = range(block, block + events)
-            block += events
-            self._publish(payload(time.time(), [stored(each) for each in blocks]))
-        return str(time.monotonic() - began)
-
     def _play(self, seconds: float, rate: float) -> str:
-        """On schedule, in bursts of a hundredth of a second, as above. Whoever is late sends on without a pause."""
+        """On schedule, in bursts of a hundredth of a second: a process that sleeps after each is too slow.
+
+        Whoever is late sends on without a pause.
+        """
         contents = [(content, len(msgspec.msgpack.decode(content)[1])) for content in recorded()]
         began = time.monotonic()
         batches = events = 0

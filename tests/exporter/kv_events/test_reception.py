@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.kv_events.reception import Reception
+from exporter.kv_events.reception import Reception, Replay
 from exporter.kv_events_sample import KvEventsSample
 from tests.support.kv_events import message, payload, removed, stored
 
@@ -29,7 +29,7 @@ def sample(reception: Reception) -> KvEventsSample:
 def heard(messages: Sequence[list[bytes]], *, can_replay: bool = False) -> Reception:
     reception = Reception()
     for each in messages:
-        assert reception.heard(each, 1.0, can_replay=can_replay) is None
+        reception.heard(each, 1.0, can_replay=can_replay)
     return reception
 
 
@@ -43,40 +43,62 @@ def test_a_gap_that_nobody_can_fill_is_counted_as_lost() -> None:
     assert (told.batches_total, told.lost_batches_total) == (4, 3 + 2)
 
 
-def test_a_replay_fills_the_gap_in_order_and_what_it_tells_twice_counts_once() -> None:
+def test_a_replay_fills_the_gap_in_order_and_ends_where_the_gap_does() -> None:
     for with_topic in (False, True):  # vLLM to 0.25, and from 0.26 on
         reception = heard([live(1)])
-        assert reception.heard(live(4), 1.0, can_replay=True) == 2
-        assert reception.is_waiting
-        for number in (2, 3, 4, 5, 6):  # the publisher went on meanwhile
-            assert not reception.replayed(again(number, with_topic=with_topic), 1.0)
-        assert reception.replayed(END, 1.0)
-        assert not reception.is_waiting
-        for number in (5, 6, 7):
-            assert reception.heard(live(number), 1.0, can_replay=True) is None
+        reception.heard(live(4), 1.0, can_replay=True)
+        assert reception.wanted == 2
+        assert reception.replayed(again(1, with_topic=with_topic), 1.0) is Replay.GOES_ON
+        assert reception.replayed(again(2, with_topic=with_topic), 1.0) is Replay.GOES_ON
+        assert reception.replayed(again(3, with_topic=with_topic), 1.0) is Replay.OVER
+        assert reception.wanted is None
+        assert reception.replayed(again(4, with_topic=with_topic), 1.0) is Replay.OVER
+        reception.heard(live(5), 1.0, can_replay=True)
         told = sample(reception)
-        assert (told.batches_total, told.lost_batches_total) == (7, 0)
-        assert told.stores_on("gpu") == 7
+        assert (told.batches_total, told.lost_batches_total) == (5, 0)
+        assert told.stores_on("gpu") == 5
 
 
 def test_what_the_publisher_itself_no_longer_has_is_lost() -> None:
     reception = heard([live(1)])
     reception.heard(live(10), 1.0, can_replay=True)
-    for number in (8, 9, 10):
-        reception.replayed(again(number), 1.0)
-    reception.replayed([b"\xff" * 8, b"", b""], 1.0)
+    assert reception.replayed(again(8), 1.0) is Replay.GOES_ON
+    assert reception.replayed(again(9), 1.0) is Replay.OVER
     told = sample(reception)
     assert (told.batches_total, told.lost_batches_total) == (1 + 3, 6)
 
 
-def test_a_replay_that_breaks_off_loses_what_it_did_not_bring() -> None:
+def test_a_publisher_that_has_nothing_of_it_says_so() -> None:
+    for end in (END, [b"\xff" * 8, b"", b""], [b"kv-events", *END], [b""], []):
+        reception = heard([live(1)])
+        reception.heard(live(10), 1.0, can_replay=True)
+        assert reception.replayed(end, 1.0) is Replay.OVER
+        told = sample(reception)
+        assert (told.batches_total, told.lost_batches_total) == (2, 8)
+
+
+def test_a_replay_with_holes_is_asked_for_again_from_the_first_of_them() -> None:
+    reception = heard([live(1)])
+    reception.heard(live(10), 1.0, can_replay=True)
+    assert [reception.replayed(again(number), 1.0) for number in (2, 3)] == [Replay.GOES_ON] * 2
+    assert reception.replayed(again(6), 1.0) is Replay.AGAIN
+    assert reception.wanted == 4
+    assert [reception.replayed(again(number), 1.0) for number in (4, 5, 6)] == [Replay.GOES_ON] * 3
+    assert reception.replayed(END, 1.0) is Replay.AGAIN  # its end went missing too
+    assert reception.wanted == 7
+    assert reception.replayed(END, 1.0) is Replay.OVER  # and now it has none
+    told = sample(reception)
+    assert (told.batches_total, told.lost_batches_total) == (7, 3)
+
+
+def test_a_replay_that_is_given_up_loses_what_it_did_not_bring() -> None:
     reception = heard([live(1)])
     reception.heard(live(10), 1.0, can_replay=True)
     reception.replayed(again(2), 1.0)
     reception.given_up(2.0)
     told = sample(reception)
     assert (told.batches_total, told.lost_batches_total) == (3, 7)
-    assert not reception.is_waiting
+    assert reception.wanted is None
 
 
 def test_a_publisher_that_begins_anew_is_no_duplicate() -> None:
@@ -95,10 +117,10 @@ def test_a_publisher_that_begins_anew_with_its_clock_set_back_is_known_by_the_co
 
 def test_the_first_batches_after_a_restart_are_asked_for_too() -> None:
     reception = heard([live(0), live(1), live(2), live(3)])
-    assert reception.heard(live(2, at=500.0), 1.0, can_replay=True) == 0
-    reception.replayed(message(0, payload(498.0, [stored(1)])), 1.0)
-    reception.replayed(message(1, payload(499.0, [stored(2)])), 1.0)
-    reception.replayed(END, 1.0)
+    reception.heard(live(2, at=500.0), 1.0, can_replay=True)
+    assert reception.wanted == 0
+    assert reception.replayed(message(0, payload(498.0, [stored(1)])), 1.0) is Replay.GOES_ON
+    assert reception.replayed(message(1, payload(499.0, [stored(2)])), 1.0) is Replay.OVER
     told = sample(reception)
     assert (told.batches_total, told.lost_batches_total) == (7, 0)
 
@@ -145,25 +167,26 @@ def test_the_rank_is_what_the_newest_batch_tells() -> None:
 @given(
     st.sets(st.integers(0, 30)),
     st.integers(0, 31),
-    st.booleans(),
+    st.integers(0, 8),
     st.lists(st.integers(0, 30), max_size=5),
 )
 def test_every_batch_is_counted_once_or_lost_once(
-    unheard: set[int], kept: int, has_replay: bool, doubled: list[int]  # noqa: FBT001 -- drawn
-) -> None:  # fmt: skip
-    """Numbers 0 to 31; some never come live, some twice, a replay has the last ``kept``."""
+    unheard: set[int], kept: int, sent_at_once: int, doubled: list[int]
+) -> None:
+    """Numbers 0 to 31: some never come live, some twice; a replay has the last ``kept`` and drops beyond a few."""
     reception = Reception()
     arriving = [number for number in range(32) if number not in unheard]
     for number in arriving:
         for _ in range(1 + doubled.count(number)):
-            start = reception.heard(live(number), 1.0, can_replay=has_replay)
-            if start is None:
-                continue
-            for old in range(max(start, 32 - kept), 32):
-                assert not reception.replayed(again(old), 1.0)
-            assert reception.replayed(END, 1.0)
+            reception.heard(live(number), 1.0, can_replay=sent_at_once > 0)
+            while (start := reception.wanted) is not None:
+                answer = [again(old) for old in range(max(start, 32 - kept), 32)][:sent_at_once]
+                for frames in (*answer, END):
+                    if reception.replayed(frames, 1.0) is not Replay.GOES_ON:
+                        break
     told = sample(reception)
     assert told.batches_total + told.lost_batches_total == 32 - arriving[0]
     assert told.stores_on("gpu") == told.batches_total
-    if not has_replay:
-        assert told.lost_batches_total == 32 - arriving[0] - len(arriving)
+    missed = set(range(arriving[0], 32)) - set(arriving)
+    gone = {number for number in missed if not sent_at_once or number < 32 - kept}
+    assert told.lost_batches_total == len(gone)

@@ -175,6 +175,20 @@ def test_what_the_publisher_no_longer_has_is_lost_and_the_rest_counted() -> None
     assert (sample.batches_total, sample.lost_batches_total) == (1 + 3, 7)
 
 
+def test_a_replay_of_more_than_a_socket_takes_at_once_is_brought_in_parts() -> None:
+    """A publisher sends it all in one go and drops what is too much: no error, no end, just holes."""
+    port, replay_port = free_ports(2)
+    with Publisher(port, replay_port) as publisher, watching(port, replay_port) as watched:
+        publisher.subscribed()
+        publisher.publish(stored(0))
+        watched.counted(1)
+        publisher.flood(9000, events=20, unheard=True)
+        publisher.publish(stored(1))
+        sample = watched.counted(9002)
+    assert (sample.batches_total, sample.lost_batches_total) == (9002, 0)
+    assert sample.stores_on("gpu") == 2 + 9000 * 20
+
+
 def test_a_replay_endpoint_that_does_not_answer_holds_nothing_up_for_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -292,7 +306,7 @@ def test_a_reader_that_stood_still_goes_on_and_says_what_it_missed() -> None:
             while json.loads(reader.stdout.readline())[0] < 1:
                 pass
             os.kill(reader.pid, signal.SIGSTOP)
-            publisher.flood(batches, events=50, batches_per_second=1e9)
+            publisher.flood(batches, events=50)
             os.kill(reader.pid, signal.SIGCONT)
             published, heard = batches + 1, [0, 0]
             while sum(heard) < batches:  # the newest are lost too: only a later one tells that
