@@ -17,7 +17,8 @@ from exporter.sources.failure import Reason
 
 RECEIVED_BATCHES = 1000
 """Batches that may wait to be read; more wait in the engine's own queue, and what overflows there is a gap."""
-MOST_MESSAGE_BYTES = 64 << 20
+MOST_MESSAGE_BYTES = 16 << 20
+"""A batch is some 500 bytes on average; one of a million new tokens is 6 MB."""
 MOST_A_TURN = 500
 """Messages read before other ranks have their turn."""
 REPLAY_SILENCE_SECONDS = 1.0

@@ -77,15 +77,16 @@ class Listener:
 
     def _run(self) -> None:
         broken: BaseException | None = None
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._listen(context)
+            context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+            try:
+                self._listen(context)
+            finally:
+                context.destroy(linger=0)
         except Exception as error:  # noqa: BLE001 -- whoever started the thread logs it
             broken = error
-        finally:
-            context.destroy(linger=0)
-            self._bell.close()
-            self._bell_rope.close()
+        self._bell.close()
+        self._bell_rope.close()
         self._ended(broken)
 
     def _listen(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
@@ -117,10 +118,9 @@ class Listener:
     def _heard(self, streams: Sequence[Stream], now: float) -> Heard:
         samples = []
         failures: Counter[str] = Counter()
-        for place, stream in enumerate(streams):
+        for rank, stream in zip(_ranks(streams), streams, strict=True):
             failures.update(stream.failures)
-            rank = stream.reception.rank
-            sample = stream.reception.tally.sample(now, self._engine, str(place if rank is None else rank))
+            sample = stream.reception.tally.sample(now, self._engine, str(rank))
             self._tell_loss(stream, sample)
             # a topic of the user's own may fit nothing: then silence says nothing of the engine
             if stream.is_connected and (stream.was_heard or not self._settings.topic):
@@ -140,3 +140,13 @@ class Listener:
                 sample.lost_batches_total - told,
                 stream.endpoint,
             )
+
+
+def _ranks(streams: Sequence[Stream]) -> Sequence[int]:
+    """What each publisher says it is, or its place where it says nothing; the places where two would be the same."""
+    places = range(len(streams))
+    told = [
+        place if stream.reception.rank is None else stream.reception.rank
+        for place, stream in zip(places, streams, strict=True)
+    ]
+    return told if len(set(told)) == len(told) else places

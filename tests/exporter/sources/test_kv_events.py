@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import logging
 import os
@@ -260,6 +259,16 @@ def test_each_rank_has_a_port_and_counts_of_its_own() -> None:
     assert [(sample.rank, sample.stores_on("gpu")) for sample in shown.kv_events] == [("0", 1), ("7", 2)]
 
 
+def test_ranks_that_all_call_themselves_the_same_go_by_their_ports() -> None:
+    first, second = free_ports(2)
+    with watching(first, ranks=2) as watched, Publisher(first) as zero, Publisher(second) as one:
+        for publisher, blocks in ((zero, (1,)), (one, (1, 2))):
+            publisher.subscribed()
+            publisher.publish(stored(*blocks), rank=0)
+        shown = watched.until(lambda shown: sum(each.batches_total for each in shown.kv_events) == 2)
+    assert [(sample.rank, sample.stores_on("gpu")) for sample in shown.kv_events] == [("0", 1), ("1", 2)]
+
+
 def test_a_topic_that_fits_nothing_is_not_taken_for_an_idle_engine() -> None:
     (port,) = free_ports(1)
     with Publisher(port) as publisher:
@@ -366,21 +375,3 @@ def test_once_connects_and_shows_it() -> None:
     shown = source.observe()
     assert shown.status.answering
     assert [sample.stores_total for sample in shown.kv_events] == [(("gpu", 0),)]
-
-
-def test_without_the_library_a_line_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "zmq" else find(name))
-    source = KvEventsSource("e", KvEventsSettings("tcp://127.0.0.1:5557"), time.time)
-
-    async def briefly() -> None:
-        await asyncio.wait({asyncio.ensure_future(source.run())}, timeout=0.1)
-
-    asyncio.run(briefly())
-    shown = source.observe()
-    assert not shown.status.answering
-    assert dict(shown.status.errors) == {"not_installed": 1}
-    assert "install thrashold[kv-events]" in shown.status.last_error
-    assert "engine e: kv_events is set and pyzmq is not installed" in caplog.text
