@@ -29,6 +29,7 @@ REPLAY_PAUSE_AFTER_SILENCE_SECONDS = 30.0
 """An engine hands a replay out in the thread that publishes: it is not asked all the time."""
 
 _RECONNECT_MILLISECONDS = 1000
+_HANDSHAKE_MILLISECONDS = 3000
 _KEEPALIVE = ((zmq.TCP_KEEPALIVE, 1), (zmq.TCP_KEEPALIVE_IDLE, 5), (zmq.TCP_KEEPALIVE_INTVL, 2))
 _KEEPALIVE_COUNT = 3
 _HANDSHAKE_FAILURES = (
@@ -200,6 +201,7 @@ def _socket(context: zmq.Context[Any], kind: int, endpoint: str) -> zmq.Socket[b
     socket.set(zmq.LINGER, 0)
     socket.set(zmq.MAXMSGSIZE, MOST_MESSAGE_BYTES)
     socket.set(zmq.RECONNECT_IVL, _RECONNECT_MILLISECONDS)
+    socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE_MILLISECONDS)
     for option, value in _KEEPALIVE:
         socket.set(option, value)
     socket.set(zmq.TCP_KEEPALIVE_CNT, _KEEPALIVE_COUNT)

@@ -329,12 +329,11 @@ def test_a_reader_that_stood_still_goes_on_and_says_what_it_missed() -> None:
     assert sum(heard) <= published
 
 
-def test_a_port_that_speaks_http_is_told_apart() -> None:
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", None])
+def test_a_port_that_speaks_otherwise_or_not_at_all_is_told_apart(answer: bytes | None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        answering = threading.Thread(target=_answer_in_http, args=(server,), daemon=True)
-        answering.start()
-        with watching(port) as watched:
+        threading.Thread(target=_serve, args=(server, answer), daemon=True).start()
+        with watching(server.getsockname()[1]) as watched:
             shown = watched.until(lambda shown: bool(shown.status.errors))
             assert dict(shown.status.errors).keys() == {"not_zmq"}
             assert "does not speak ZeroMQ" in shown.status.last_error
@@ -342,13 +341,17 @@ def test_a_port_that_speaks_http_is_told_apart() -> None:
             assert shown.kv_events == ()
 
 
-def _answer_in_http(server: socket.socket) -> None:
+def _serve(server: socket.socket, answer: bytes | None) -> None:
+    """Take what is said and answer, or keep silent."""
+    kept = []
     with contextlib.suppress(OSError):  # the test is over
         while True:
             connection, _ = server.accept()
-            with connection, contextlib.suppress(OSError):
-                connection.recv(1024)
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+            kept.append(connection)
+            if answer:
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(1024)
+                    connection.sendall(answer)
 
 
 def test_ends_also_while_a_replay_is_waited_for() -> None:
