@@ -36,6 +36,12 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert KvEventsSettings("tcp://w:1").of_rank(2) == ("tcp://w:3", None)
 
 
+def test_ports_of_ranks_may_follow_one_another() -> None:
+    settings = KvEventsSettings("tcp://w:5557", "tcp://w:5559", ranks=2)
+    assert [settings.of_rank(place)[1] for place in (0, 1)] == ["tcp://w:5559", "tcp://w:5560"]
+    assert KvEventsSettings("tcp://w:5557", "tcp://x:5557", ranks=2).of_rank(1)[1] == "tcp://x:5558"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

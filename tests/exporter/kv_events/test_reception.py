@@ -115,6 +115,14 @@ def test_a_publisher_that_begins_anew_with_its_clock_set_back_is_known_by_the_co
     assert sample(reception).batches_total == 5
 
 
+def test_a_connection_made_anew_to_the_same_publisher_makes_no_duplicate_a_restart() -> None:
+    reception = heard([live(0), live(1)])
+    reception.connected()
+    for number in (2, 0, 3):
+        reception.heard(live(number), 1.0, can_replay=False)
+    assert sample(reception).batches_total == 4
+
+
 def test_the_first_batches_after_a_restart_are_asked_for_too() -> None:
     reception = heard([live(0), live(1), live(2), live(3)])
     reception.heard(live(2, at=500.0), 1.0, can_replay=True)

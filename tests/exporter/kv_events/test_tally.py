@@ -69,6 +69,15 @@ def test_a_removal_is_restored_once() -> None:
     assert told(tally)["restores"] == 1
 
 
+def test_a_removal_is_restored_once_also_after_its_table_grew_old() -> None:
+    tally = Tally()
+    tally.take(on_gpu("removed", 1), 100.0)
+    tally.take(on_gpu("removed", 2), 150.0)
+    tally.take(on_gpu("removed", 3), 101.0 + RESTORE_SECONDS)  # begins a new table
+    tally.take(on_gpu("stored", 2, 2), 170.0)
+    assert told(tally)["restores"] == 1
+
+
 def test_order_within_a_batch_counts() -> None:
     tally = Tally()
     tally.take(batch(Event("stored", "gpu", 0, (1,)), Event("removed", "gpu", 0, (1,))), 1.0)

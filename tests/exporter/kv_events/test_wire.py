@@ -69,6 +69,20 @@ def test_hashes_may_be_any_64_bits_or_bytes(encoding: Encoding) -> None:
     assert event.hashes == hashes
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_groups_of_a_hybrid_model_are_told_apart(encoding: Encoding) -> None:
+    events = [stored(1, group=3, encoding=encoding), removed(1, group=2, encoding=encoding)]
+    events += [stored(1, group=None, encoding=encoding)]
+    assert [event.group for event in decode(payload(1.0, events)).events] == [3, 2, 0]
+
+
+def test_maps_of_any_size_are_maps() -> None:
+    event = msgspec.msgpack.encode({"type": "AllBlocksCleared"})
+    for head in (b"\x81", b"\xde\x00\x01", b"\xdf\x00\x00\x00\x01"):
+        encoded = b"\x92\xca\x00\x00\x00\x00\x91" + head + event[1:]
+        assert decode(encoded) == Batch(0.0, None, (Event("cleared"),))
+
+
 def test_an_unknown_type_costs_itself_and_is_counted() -> None:
     unknown: list[Any] = [
         {"type": "BlockMoved", "block_hashes": [1]},
