@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.exporter.running import PAGE, call, engine, running
 from tests.exporter.settings_files import write
-from tests.exporter.sources.test_kv_events import free_ports
+from tests.exporter.sources.kv_listening import free_ports
 from tests.support.kv_events import removed, stored
 from tests.support.kv_publisher import Publisher
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -13,91 +12,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from exporter.kv_events_sample import KvEventsSample
 from exporter.kv_events_settings import KvEventsSettings
-from exporter.observation import Observation
 from exporter.sources.kv_events import KvEventsSource
 from tests.exporter.running import ROOT
+from tests.exporter.sources.kv_listening import (
+    PATIENCE_SECONDS,
+    Watched,
+    free_ports,
+    serve_otherwise,
+    watching,
+)
 from tests.support.kv_events import removed, stored
 from tests.support.kv_publisher import Publisher
-
-_PATIENCE_SECONDS = 20.0
-
-
-def free_ports(count: int) -> list[int]:
-    """Loopback ports in a row that nobody listens on."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            start = int(first.getsockname()[1])
-        try:
-            for port in range(start, start + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-        except (OSError, OverflowError):
-            continue
-        return list(range(start, start + count))
-
-
-class Watched:
-    """A source that runs in a loop of its own, seen from a test."""
-
-    def __init__(self, settings: KvEventsSettings) -> None:
-        self.source = KvEventsSource("e", settings, time.time)
-        self._loop = asyncio.new_event_loop()
-        self._task: asyncio.Task[None] | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def until(self, wanted: Callable[[Observation], bool]) -> Observation:
-        """What it shows once it shows what is wanted."""
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < end:
-            shown = self.source.observe()
-            if wanted(shown):
-                return shown
-            time.sleep(0.02)
-        raise AssertionError(f"never came; what it shows: {self.source.observe()}")
-
-    def connected(self) -> Observation:
-        return self.until(lambda shown: shown.status.answering)
-
-    def counted(self, batches: int) -> KvEventsSample:
-        """The counts once so many batches are in, and nothing more has come for a while after."""
-        self.until(lambda shown: sum(each.batches_total for each in shown.kv_events) >= batches)
-        time.sleep(0.6)
-        (sample,) = self.source.observe().kv_events
-        return sample
-
-    def stop(self) -> None:
-        """Cancel it."""
-        if self._task:
-            self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join(_PATIENCE_SECONDS)
-        assert not self._thread.is_alive()
-
-    def _run(self) -> None:
-        async def main() -> None:
-            self._task = asyncio.ensure_future(self.source.run())
-            await asyncio.wait({self._task})
-
-        self._loop.run_until_complete(main())
-        self._loop.close()
-
-
-@contextmanager
-def watching(port: int, replay_port: int = 0, *, ranks: int = 1, topic: str = "") -> Iterator[Watched]:
-    replay = f"tcp://127.0.0.1:{replay_port}" if replay_port else None
-    watched = Watched(KvEventsSettings(f"tcp://127.0.0.1:{port}", replay, topic, ranks))
-    try:
-        yield watched
-    finally:
-        watched.stop()
 
 
 def test_events_are_counted_as_they_come() -> None:
@@ -332,26 +261,13 @@ def test_a_reader_that_stood_still_goes_on_and_says_what_it_missed() -> None:
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", None])
 def test_a_port_that_speaks_otherwise_or_not_at_all_is_told_apart(answer: bytes | None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_serve, args=(server, answer), daemon=True).start()
+        threading.Thread(target=serve_otherwise, args=(server, answer), daemon=True).start()
         with watching(server.getsockname()[1]) as watched:
             shown = watched.until(lambda shown: bool(shown.status.errors))
             assert dict(shown.status.errors).keys() == {"not_zmq"}
             assert "does not speak ZeroMQ" in shown.status.last_error
             assert not shown.status.answering
             assert shown.kv_events == ()
-
-
-def _serve(server: socket.socket, answer: bytes | None) -> None:
-    """Take what is said and answer, or keep silent."""
-    kept = []
-    with contextlib.suppress(OSError):  # the test is over
-        while True:
-            connection, _ = server.accept()
-            kept.append(connection)
-            if answer:
-                with connection, contextlib.suppress(OSError):
-                    connection.recv(1024)
-                    connection.sendall(answer)
 
 
 def test_ends_also_while_a_replay_is_waited_for() -> None:
@@ -366,7 +282,7 @@ def test_ends_also_while_a_replay_is_waited_for() -> None:
         watched.stop()
     for thread in threading.enumerate():
         if thread.name == "kv events e":
-            thread.join(_PATIENCE_SECONDS)
+            thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
 
 
