@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 
 from exporter import source_signals
 from exporter.derive.phenomenon import EngineFacts
@@ -19,6 +20,8 @@ from exporter.observation import Observation, SourceStatus
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
 from exporter.signal import Signal
 from exporter.snapshot import Failure, Snapshot, Value
+
+_SIGNAL = itemgetter(Value._fields.index("signal"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def _source_values(status: SourceStatus, sample: EngineSample | None, now: float
 
 def _own_values(settings: CycleSettings, failures: Mapping[str, int], values: Sequence[Value]) -> list[Value]:
     own_signals = (source_signals.SIGNAL_INFO, source_signals.BUILD_INFO)
-    present = dict.fromkeys((*(value.signal for value in values), *own_signals))
+    present = dict.fromkeys((*map(_SIGNAL, values), *own_signals))
     if failures:
         present[source_signals.DERIVE_ERRORS] = None
     own = [_signal_info(signal) for signal in present]

@@ -33,8 +33,9 @@ def run(
 
 def labelled(points: Iterable[Sequence[Point]], whose: tuple[str, ...]) -> list[Value]:
     """Points as values, with the labels that say whose they are: all of one scope, in its order."""
+    make = tuple.__new__  # half the time of a named tuple's own, hundreds of times a cycle
     return [
-        Value(signal, whose + labels, value, is_peak)
+        make(Value, (signal, whose + labels, value, is_peak))
         for group in points
         for signal, labels, value, is_peak in group
     ]

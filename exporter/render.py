@@ -118,11 +118,16 @@ def _write(values: Iterable[Value], *, openmetrics: bool) -> bytes:
             lines = of_kind[signal] = [_head(signal, is_peak, openmetrics)]
             families.append(lines)
         # what Go writes as Python does is most of what there is
-        plain = -_PLAIN_BELOW < value < _PLAIN_BELOW
-        number = repr(float(value)) if plain else floatToGoString(value)  # type: ignore[no-untyped-call]
+        number = repr(float(value)) if -_PLAIN_BELOW < value < _PLAIN_BELOW else _large(value)
         lines.append(f"{_place(signal, is_peak, labels)} {number}\n")
     text = "".join("".join(lines) for lines in families)
     return (text + "# EOF\n" if openmetrics else text).encode()
+
+
+@lru_cache(maxsize=4096)
+def _large(value: float) -> str:
+    """Write numbers that Go writes with an exponent, and those that are none: slow, and many stay the same."""
+    return str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=1024)

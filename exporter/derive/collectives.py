@@ -35,7 +35,7 @@ COLLECTIVE_RATE = Signal(
     "and any copies from GPU to GPU.",
     Confidence.ESTIMATE,
     "outgoing NVLink bytes of all GPUs of the engine over time, so that each byte counts once",
-    ("out_bytes_total",),
+    ("out_bytes_total", "out_bytes_per_second", "bytes_per_second"),
     window_seconds=RATE_SECONDS,
 )
 COLLECTIVE_DROP = Signal(
@@ -49,7 +49,7 @@ COLLECTIVE_DROP = Signal(
     "1 - the larger of NVLink bytes a second and generated tokens a second, each over its median in those of the last "
     "2 h in which as many sequences ran as now, or fewer: more sequences never carry less. Bytes alone fall when "
     "prefill ends, tokens alone when it begins; what was seen in a drop is not learned from",
-    ("out_bytes_total", "generation_tokens_total", "running"),
+    ("out_bytes_total", "out_bytes_per_second", "bytes_per_second", "generation_tokens_total", "running"),
     window_seconds=DROP_SECONDS,
 )
 
@@ -99,15 +99,31 @@ def _sent(join: Join, seconds: float) -> float | None:
     total = 0.0
     for window in join.gpus:
         ends = window.ends(seconds)
-        then, now = (None, None) if ends is None else (_out_bytes(ends[0]), _out_bytes(ends[1]))
-        if ends is None or then is None or now is None or not then <= now < math.inf:
+        if ends is None:
             return None
-        total += (now - then) / (ends[1].at - ends[0].at)
+        then, now = _out_bytes(ends[0]), _out_bytes(ends[1])
+        if then is not None and now is not None:
+            rate = (now - then) / (ends[1].at - ends[0].at)
+        else:
+            told = [_out_rate(sample) for sample in window.trailing(seconds)[1:]]
+            known = [each for each in told if each is not None]
+            rate = statistics.fmean(known) if len(known) == len(told) else -1.0
+        if not 0.0 <= rate < math.inf:
+            return None
+        total += rate
     return total
 
 
 def _out_bytes(sample: GpuSample) -> float | None:
     return None if sample.nvlink is None else sample.nvlink.out_bytes_total
+
+
+def _out_rate(sample: GpuSample) -> float | None:
+    """Of a source that can't tell the directions apart, half: what one GPU sends another takes in."""
+    nvlink = sample.nvlink
+    if nvlink is None or nvlink.out_bytes_per_second is not None:
+        return None if nvlink is None else nvlink.out_bytes_per_second
+    return None if nvlink.bytes_per_second is None else nvlink.bytes_per_second / 2
 
 
 def _lesson(join: Join) -> Lesson | None:

@@ -53,11 +53,13 @@ class Reading(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Bytes a second from ``began_at`` to ``at``."""
+    """Bytes a second from ``began_at`` to ``at``, and the bytes and seconds of all intervals before it."""
 
     began_at: float
     at: float
     per_second: float
+    bytes_before: float
+    seconds_before: float
 
 
 class Flow(NamedTuple):
@@ -67,6 +69,8 @@ class Flow(NamedTuple):
     total takes in every rise; ``intervals``, those of the trailing 10 s, lack what can't be told: across a
     restart, a change of source or a gap, or where some of the bytes are in no total. ``highest`` are the
     intervals of the trailing minute that no later one exceeds, so that the first is always the peak.
+    ``told_bytes`` and ``told_seconds`` are those of all intervals so far: what a rate has to look at are
+    two of them, however many there are.
     """
 
     total: float = 0.0
@@ -74,6 +78,8 @@ class Flow(NamedTuple):
     since: Reading | None = None
     since_total: float = 0.0
     began_at: float | None = None
+    told_bytes: float = 0.0
+    told_seconds: float = 0.0
     intervals: tuple[Interval, ...] = ()
     highest: tuple[Interval, ...] = ()
 
@@ -81,18 +87,22 @@ class Flow(NamedTuple):
         """The flow after a new reading; one that tells nothing is as if it had not been."""
         if not now.known:
             return self.cut() if restarted else self
-        total, before, since, since_total, began_at, intervals, highest = self
+        total, before, since, since_total, began_at, told_bytes, told_seconds, intervals, highest = self
         if began_at is None:
             began_at = now.at
         moved = None if before is None or restarted else now.moved_since(before)
         if moved is None or since is None:
-            return Flow(total, now, now, total, began_at, intervals, highest)
+            told = (told_bytes, told_seconds, intervals, highest)
+            return Flow(total, now, now, total, began_at, *told)
         total += moved
         seconds = now.at - since.at
         if seconds < MERGE_BELOW_SECONDS:
-            return Flow(total, now, since, since_total, began_at, intervals, highest)
+            told = (told_bytes, told_seconds, intervals, highest)
+            return Flow(total, now, since, since_total, began_at, *told)
         if seconds <= LONGEST_GAP_SECONDS and now.untold_total == since.untold_total:
-            newest = Interval(since.at, now.at, (total - since_total) / seconds)
+            moved = total - since_total
+            newest = Interval(since.at, now.at, moved / seconds, told_bytes, told_seconds)
+            told_bytes, told_seconds = told_bytes + moved, told_seconds + seconds
             while highest and highest[-1].per_second <= newest.per_second:
                 highest = highest[:-1]
             intervals, highest = (*intervals, newest), (*highest, newest)
@@ -101,7 +111,7 @@ class Flow(NamedTuple):
             intervals = intervals[1:]
         while highest and highest[0].at <= now.at - PEAK_SECONDS:
             highest = highest[1:]
-        return Flow(total, now, now, total, began_at, intervals, highest)
+        return Flow(total, now, now, total, began_at, told_bytes, told_seconds, intervals, highest)
 
     def cut(self) -> Flow:
         """The flow once what its newest reading would be compared with has gone."""
@@ -119,12 +129,12 @@ class Flow(NamedTuple):
         start = self.newest.at - RATE_SECONDS
         if self.began_at > start + START_SLACK_SECONDS:
             return None
-        moved = covered = 0.0
-        for began_at, at, rate in self.intervals:
-            if began_at >= start - START_SLACK_SECONDS:
-                moved += rate * (at - began_at)
-                covered += at - began_at
-        return moved / covered if covered >= 0.5 * RATE_SECONDS else None
+        for first in self.intervals:
+            if first.began_at >= start - START_SLACK_SECONDS:
+                covered = self.told_seconds - first.seconds_before
+                moved = self.told_bytes - first.bytes_before
+                return moved / covered if covered >= 0.5 * RATE_SECONDS else None
+        return None
 
     @property
     def peak(self) -> float | None:

@@ -10,14 +10,23 @@ from exporter.gpu_sample import GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
+_INPUTS = (
+    "in_bytes_total",
+    "out_bytes_total",
+    "in_bytes_per_second",
+    "out_bytes_per_second",
+    "bytes_per_second",
+)
+
 NVLINK_BYTES = Signal(
     "nvlink_bytes_total",
     Kind.COUNTER,
     Scope.GPU,
-    "Bytes over all NVLinks of the GPU, towards it (in) and away from it (out).",
+    "Bytes over all NVLinks of the GPU, towards it (in) and away from it (out), or together (both) from a source that "
+    "can't tell them apart.",
     Confidence.MEASURED,
-    "rises of the GPU's counters, summed from 0",
-    ("in_bytes_total", "out_bytes_total"),
+    "rises of the GPU's counters, summed from 0; where the source only knows rates, rate x time",
+    _INPUTS,
     labels=("direction",),
 )
 NVLINK_RATE = Signal(
@@ -27,7 +36,7 @@ NVLINK_RATE = Signal(
     "Bytes a second over all NVLinks of the GPU over the trailing 10 s.",
     Confidence.MEASURED,
     "bytes over time",
-    ("in_bytes_total", "out_bytes_total"),
+    _INPUTS,
     labels=("direction",),
     window_seconds=RATE_SECONDS,
     peak=True,
@@ -45,10 +54,11 @@ NVLINK_LINKS = Signal(
 
 
 class NvLinkState(NamedTuple):
-    """Both directions of one GPU."""
+    """Each direction of one GPU, and both together for a source that can't tell them apart."""
 
     into: Flow = Flow()
     out: Flow = Flow()
+    both: Flow = Flow()
 
 
 def _derive(
@@ -57,19 +67,22 @@ def _derive(
     now, restarted = window.newest, window.restarted()
     nvlink = now.nvlink
     if nvlink is None:
-        if restarted:
-            state = NvLinkState(state.into.cut(), state.out.cut())
-        return state, []
-    state = NvLinkState(
-        state.into.after(Reading(now.at, "", nvlink.in_bytes_total), restarted=restarted),
-        state.out.after(Reading(now.at, "", nvlink.out_bytes_total), restarted=restarted),
+        return NvLinkState(*(flow.cut() for flow in state)) if restarted else state, []
+    readings = (
+        Reading(now.at, "", nvlink.in_bytes_total, nvlink.in_bytes_per_second),
+        Reading(now.at, "", nvlink.out_bytes_total, nvlink.out_bytes_per_second),
+        Reading(now.at, "", None, nvlink.bytes_per_second),
     )
+    into, out, both = (
+        flow.after(reading, restarted=restarted) for flow, reading in zip(state, readings, strict=True)
+    )
+    state = NvLinkState(into, out, both)
     points = [
         Point(NVLINK_LINKS, (name,), float(links))
         for name, links in (("active", nvlink.links_active), ("inactive", nvlink.links_inactive))
         if links is not None
     ]
-    for labels, flow in ((("in",), state.into), (("out",), state.out)):
+    for labels, flow in ((("in",), into), (("out",), out), (("both",), both)):
         if not flow.told_at(now.at):
             continue
         points.append(Point(NVLINK_BYTES, labels, flow.total))

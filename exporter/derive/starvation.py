@@ -48,20 +48,29 @@ STARVED = Signal(
 )
 
 
-class Second(NamedTuple):
-    """One interval up to ``at`` of which it is known whether the GPU starved."""
+class Stretch(NamedTuple):
+    """A time over which the GPU was known to starve, or known not to."""
 
+    began_at: float
     at: float
-    seconds: float
     starved: bool
 
 
 class Watch(NamedTuple):
-    """One GPU: since when it is watched, when it was last looked at, and its trailing minute."""
+    """One GPU: since when it is watched, when it was last looked at, and the stretches of its trailing minute."""
 
     began_at: float
     newest_at: float
-    seconds: tuple[Second, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
+
+    def seconds(self) -> tuple[float, float]:
+        """Of the trailing minute, the seconds of which it is known and those in which it starved."""
+        known = starved = 0.0
+        for began_at, at, is_starved in self.stretches:
+            lasted = at - max(began_at, self.newest_at - STARVED_SECONDS)
+            known += lasted
+            starved += lasted if is_starved else 0.0
+        return known, starved
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +93,25 @@ def _derive(join: Join, _facts: EngineFacts, state: StarvationState) -> tuple[St
         watches[uuid] = watch
         if now - watch.began_at < STARVED_SECONDS - START_SLACK_SECONDS:
             continue
-        known = sum(each.seconds for each in watch.seconds)
+        known, starved = watch.seconds()
         if known >= 0.5 * STARVED_SECONDS:
-            starved = sum(each.seconds for each in watch.seconds if each.starved)
             points.append(Point(STARVED, (uuid,), min(1.0, starved / known)))
     return StarvationState(watches), points
 
 
 def _seen(watch: Watch, window: Window[GpuSample], works: bool | None) -> Watch:  # noqa: FBT001 -- a fact
     before, after = window.samples[-2:] if len(window.samples) > 1 else (window.newest, window.newest)
-    oldest = after.at - STARVED_SECONDS
-    seconds = tuple(each for each in watch.seconds if each.at > oldest)
-    lasted = after.at - before.at
-    if MERGE_BELOW_SECONDS <= lasted <= LONGEST_GAP_SECONDS and not window.restarted():
+    stretches = watch.stretches
+    while stretches and stretches[0].at <= after.at - STARVED_SECONDS:
+        stretches = stretches[1:]
+    if MERGE_BELOW_SECONDS <= after.at - before.at <= LONGEST_GAP_SECONDS and not window.restarted():
         starved = _starved(before, after, works)
         if starved is not None:
-            seconds = (*seconds, Second(after.at, lasted, starved))
-    return Watch(watch.began_at, after.at, seconds)
+            began_at = before.at
+            if stretches and stretches[-1].at == before.at and stretches[-1].starved is starved:
+                began_at, stretches = stretches[-1].began_at, stretches[:-1]
+            stretches = (*stretches, Stretch(began_at, after.at, starved))
+    return Watch(watch.began_at, after.at, stretches)
 
 
 def _starved(before: GpuSample, after: GpuSample, works: bool | None) -> bool | None:  # noqa: FBT001 -- a fact

@@ -21,6 +21,7 @@ from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.observation import Observation, SourceStatus
 from exporter.render import PLAIN, Rendering
+from exporter.sidecar import COLLECT_EVERY
 from exporter.snapshot import Snapshot
 from exporter.window import HORIZON_SECONDS
 from tests.bench import report
@@ -145,6 +146,7 @@ def main() -> None:
     }
     gc.collect()
     gc.freeze()  # the sidecar's collector has no replay to walk through
+    gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
     cycles = {name: Cycle.over(scrapes, gpus) for name, (scrapes, gpus) in measured.items()}
     for name, cycle in cycles.items():
         report.line(f"  {name}: {cycle.replay.told}; the window filled with {_FILL} s of it")

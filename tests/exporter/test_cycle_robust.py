@@ -167,7 +167,7 @@ def gpu_samples(draw: st.DrawFn, at: float, index: int) -> GpuSample:
         utilisation=draw(st.one_of(st.none(), st.builds(GpuUtilisation, wild, ratios, wild))),
         pcie=draw(st.one_of(st.none(), traffic)),
         link=draw(st.one_of(st.none(), st.builds(PcieLink, small, small, small, small))),
-        nvlink=draw(st.one_of(st.none(), st.builds(NvLink, wild, wild, small, small))),
+        nvlink=draw(st.one_of(st.none(), st.builds(NvLink, wild, wild, small, small, wild, wild, wild))),
         health=draw(st.one_of(st.none(), healths)),
     )
 

@@ -148,6 +148,14 @@ def test_absent_without_nvlink(without: Callable[[Timed], Timed]) -> None:
     assert said([without(each) for each in told(400)])[-1] == {}
 
 
+@pytest.mark.parametrize(
+    "links", [NvLink(out_bytes_per_second=3e9, in_bytes_per_second=2e9), NvLink(bytes_per_second=6e9)]
+)
+def test_rates_will_do_where_there_are_no_totals(links: NvLink) -> None:
+    samples = [each._replace(nvlink=links) if isinstance(each, GpuSample) else each for each in told(40)]
+    assert said(samples)[-1][RATE] == pytest.approx(2 * 3e9)
+
+
 def test_links_that_carry_nothing_make_no_drop() -> None:
     samples = [
         each._replace(nvlink=NvLink(0.0, 0.0)) if isinstance(each, GpuSample) else each for each in told(400)

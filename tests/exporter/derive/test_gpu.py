@@ -149,3 +149,19 @@ def test_nvlink_counters_that_begin_anew_are_no_burst() -> None:
     said = run(NVLINK, [gpu(float(at), nvlink=NvLink(n)) for at, n in enumerate(counts)])
     assert [values["nvlink_bytes_total{out}"] for values in said] == [0, 1e9, 1e9, 2e9]
     assert "nvlink_bytes_total{in}" not in said[-1]
+
+
+def test_nvlink_of_a_source_that_only_knows_rates() -> None:
+    apart = [
+        gpu(float(at), nvlink=NvLink(out_bytes_per_second=2e9, in_bytes_per_second=1e9)) for at in range(12)
+    ]
+    said = last(NVLINK, apart)
+    assert said["nvlink_bytes_total{out}"] == 22e9
+    assert said["nvlink_bytes_per_second{in}"] == 1e9
+    assert "nvlink_bytes_total{both}" not in said
+    together = last(NVLINK, [gpu(float(at), nvlink=NvLink(bytes_per_second=3e9)) for at in range(12)])
+    assert together == {
+        "nvlink_bytes_total{both}": 33e9,
+        "nvlink_bytes_per_second{both}": 3e9,
+        "nvlink_bytes_per_second_peak{both}": 3e9,
+    }
