@@ -1,0 +1,115 @@
+"""Iterations under way, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drill.sequences import Plan, Sequence
+from drill.step_result import StepResult
+from drill.step_time import StepCost
+
+
+@dataclass(slots=True)
+class Flight:
+    """``iterations`` alike, decided but not done: the first costs ``cost``, each further one ``rise`` seconds more."""
+
+    plan: Plan
+    cost: StepCost
+    rise: float
+    iterations: int
+    started: float
+    ends: float
+
+
+def land(
+    flight: Flight, block_bytes: float, memory_bytes_per_second: float
+) -> tuple[StepResult, list[Sequence]]:
+    """What came of it, and the sequences that yielded their last token. Their state moves on."""
+    plan, cost, times = flight.plan, flight.cost, flight.iterations
+    seconds = flight.ends - flight.started
+    busy = cost.busy_seconds * times + (
+        seconds - cost.seconds * times
+    )  # contexts grow: attention takes longer
+    result = StepResult(
+        flight.started,
+        seconds,
+        times,
+        prefix_queried_tokens=plan.prefix_queried_tokens,
+        prefix_hit_tokens=plan.prefix_hit_tokens,
+        tier_hit_tokens=plan.tier_hit_tokens,
+        swap_in_blocks=plan.swap_in_blocks,
+        swap_out_blocks=plan.swap_out_blocks,
+        swap_in_bytes=plan.swap_in_blocks * block_bytes,
+        swap_out_bytes=plan.swap_out_blocks * block_bytes,
+        to_device_bytes=cost.to_device_bytes,
+        to_host_bytes=cost.to_host_bytes,
+        copy_seconds=cost.copy_seconds,
+        collective_seconds=cost.collective_seconds * times,
+        sm_busy_ratio=min(1.0, busy / seconds) if seconds > 0 else 0.0,
+        died=plan.died,
+    )
+    if seconds > 0:
+        moved = cost.memory_bytes * times / seconds
+        result.memory_busy_ratio = min(1.0, moved / memory_bytes_per_second)
+    if cost.collective_pcie:
+        result.to_device_bytes += cost.collective_bytes * times
+        result.to_host_bytes += cost.collective_bytes * times
+    else:
+        result.nvlink_bytes = cost.collective_bytes * times
+    for sequence, mode in plan.preempted:
+        record = sequence.record
+        result.repeat_preemptions += bool(record.preemptions)
+        record.preemptions.append((flight.started, mode))
+        sequence.unreported += 1
+        result.preempted.append((record, mode))
+    yielding = [one for one in plan.prefills if _prefill(one, flight, result)]
+    for one in plan.decodes:
+        one.computed += times
+        one.length += times
+        result.decode_tokens += one.members
+    result.decode_tokens *= times
+    yielding += plan.decodes
+    _count_tokens(yielding, flight, result)
+    return result, [one for one in yielding if one.length >= one.final]
+
+
+def _prefill(sequence: Sequence, flight: Flight, result: StepResult) -> bool:
+    """A chunk of a prompt, or of a preempted sequence, is computed; whether it was the last."""
+    record = sequence.record
+    if record.scheduled_seconds is None:
+        record.scheduled_seconds = flight.started
+    computed = sequence.chunk * flight.iterations
+    again = max(0, min(sequence.furthest, sequence.computed + computed) - sequence.computed)
+    result.prefill_tokens += computed
+    result.recomputed_tokens += again
+    record.computed_tokens += computed
+    record.recomputed_tokens += again
+    sequence.computed += computed
+    if sequence.computed < sequence.length:
+        return False
+    sequence.length += 1
+    if record.first_token_seconds is None:
+        record.first_token_seconds = flight.ends
+        result.first_tokens.append(record)
+    return True
+
+
+def _count_tokens(yielding: list[Sequence], flight: Flight, result: StepResult) -> None:
+    """Gaps between tokens: each sequence's first since its last token, then one an iteration."""
+    first_end = flight.started + flight.cost.seconds
+    gaps: dict[float, int] = {}
+    tokens = 0
+    for sequence in yielding:
+        last = sequence.last_token
+        if last is not None:
+            gap = first_end - last
+            gaps[gap] = gaps.get(gap, 0) + sequence.members
+        sequence.last_token = flight.ends
+        tokens += sequence.members
+        if sequence.unreported:
+            result.reported_preemptions += sequence.unreported
+            sequence.unreported = 0
+    result.generated_tokens = tokens * flight.iterations
+    result.token_intervals = list(gaps.items())
+    pace, rise = flight.cost.seconds, flight.rise
+    result.token_intervals += [(pace + rise * index, tokens) for index in range(1, flight.iterations)]
