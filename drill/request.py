@@ -16,7 +16,7 @@ class Outcome(StrEnum):
     ABORT = "abort"
     """Its client left."""
     IGNORED = "ignored"
-    """V0 ends prompts that can never fit without a token; it counts them as ``length``."""
+    """V0 gives up what can never fit, mostly before its first token; it counts it as ``length``."""
     LOST = "lost"
     """The engine died under it."""
 

@@ -38,7 +38,7 @@ class SchedulerV0:
 
     def remove(self, sequence: Sequence) -> None:
         """It ends early, wherever it stands."""
-        for queue in (self.running, self.swapped, self.waiting):
+        for queue in (self.running, self.waiting, self.swapped):
             if sequence in queue:
                 queue.remove(sequence)
                 break
@@ -91,7 +91,7 @@ class SchedulerV0:
         decoding = [one for one in kept if one.length - one.computed == 1]
         partial = [one for one in kept if one.length - one.computed != 1]
         self.running = left + back + decoding + partial + new
-        plan.steady = plan.steady and self.running == before
+        plan.changed = plan.changed or self.running != before
 
     def _decodes(self, plan: Plan, budget: int) -> tuple[list[Sequence], int, list[Sequence]]:
         """Those that run on, the budget left, and those that got none of it."""
@@ -132,7 +132,6 @@ class SchedulerV0:
         return need <= self.memory.pool.free
 
     def _preempt(self, victim: Sequence, plan: Plan) -> None:
-        plan.steady = False
         mode = self.config.preemption
         if mode is None:
             mode = PreemptionMode.RECOMPUTE if victim.members == 1 else PreemptionMode.SWAP
@@ -165,6 +164,9 @@ class SchedulerV0:
         memory = self.memory
         while self.swapped:
             sequence = self.swapped[0]
+            if self._swap_need(sequence) > memory.pool.blocks:  # it never will fit again
+                plan.ignored.append(self.swapped.popleft())
+                continue
             if memory.pool.free - self._swap_need(sequence) < memory.watermark_blocks:
                 break
             chunk = sequence.length - sequence.computed
@@ -180,7 +182,7 @@ class SchedulerV0:
             budget -= chunk
             seats -= sequence.members
             back.append(sequence)
-            plan.steady = False
+            plan.changed = True
         return back
 
     def _prefills(self, plan: Plan, budget: int, seats: int) -> list[Sequence]:
@@ -196,7 +198,6 @@ class SchedulerV0:
                 limit = min(limit, self.config.max_batched_tokens)
             if sequence.length > limit or memory.pool.blocks - whole < memory.watermark_blocks:
                 plan.ignored.append(self.waiting.popleft())
-                plan.steady = False
                 continue
             found = memory.find(sequence)
             need = whole - len(found) + len(memory.pool.idle(found))
@@ -220,6 +221,6 @@ class SchedulerV0:
             plan.schedule(sequence, chunk)
             budget -= chunk
             seats -= sequence.members
-            plan.steady = False
+            plan.changed = True
             new.append(sequence)
         return new

@@ -109,7 +109,6 @@ class SchedulerV1:
         self.memory.drop(victim, returns=True)
         self.waiting.appendleft(victim)
         plan.preempted.append((victim, PreemptionMode.RECOMPUTE))
-        plan.steady = False
 
     def _schedule_waiting(self, plan: Plan, budget: int, now: float) -> None:
         place = 0
@@ -127,7 +126,7 @@ class SchedulerV1:
             spent = self._admit(sequence, plan, budget, now)
             if spent is None:
                 return
-            plan.steady = False
+            plan.changed = True
             if spent == 0:  # its blocks are on their way
                 place += 1
                 continue

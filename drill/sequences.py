@@ -106,8 +106,8 @@ class Plan:
     prefills: list[Sequence] = field(default_factory=list)
     preempted: list[tuple[Sequence, PreemptionMode]] = field(default_factory=list)
     ignored: list[Sequence] = field(default_factory=list)
-    steady: bool = True
-    """Whether the same batch comes again while none ends and nobody arrives: none was let in, none sent away."""
+    changed: bool = False
+    """Whether somebody was let in: the next batch will be another."""
     died: str | None = None
     swap_in_blocks: int = 0
     swap_out_blocks: int = 0
@@ -119,6 +119,11 @@ class Plan:
     def empty(self) -> bool:
         """Whether the iteration would do nothing at all."""
         return not (self.decodes or self.prefills or self.preempted or self.ignored or self.died)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the same batch comes again while none ends and nobody arrives."""
+        return bool(self.decodes or self.prefills) and not (self.changed or self.preempted or self.ignored)
 
     def schedule(self, sequence: Sequence, chunk: int) -> None:
         """It computes ``chunk`` tokens."""
