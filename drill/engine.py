@@ -92,6 +92,11 @@ class Engine:
         """The engine at the end of its last iteration: what it would expose until the next one ends."""
         return self._gauges
 
+    def queued(self) -> tuple[int, int]:
+        """Requests that wait, the submitted ones that have arrived or will included, and that run, now."""
+        scheduler = self.scheduler
+        return len(scheduler.waiting) + len(scheduler.swapped) + len(self._inbox), len(scheduler.running)
+
     def unfilled_slots(self) -> int:
         """Token slots in blocks that sequences hold that no token is in, now: the tail waste, and prompts to come."""
         size = self.config.block_tokens
