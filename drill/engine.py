@@ -22,7 +22,7 @@ from drill.offload import OffloadTier
 from drill.request import Outcome, Record, Request
 from drill.scheduler_v0 import SchedulerV0
 from drill.scheduler_v1 import SchedulerV1
-from drill.sequences import Plan, Sequence
+from drill.sequences import Lookups, Plan, Sequence
 from drill.step_result import Gauges, StepResult, Totals
 from drill.step_time import StepCost, StepTimer
 from drill.stretch import Pace, longest_stretch, stretch_seconds
@@ -199,6 +199,10 @@ class Engine:
         self.now = flight.ends
         result, done = land(flight, self._block_bytes, self.config.gpu.memory_bytes_per_second)
         plan = flight.plan
+        looked, self.scheduler.lookups = self.scheduler.lookups, Lookups()
+        result.prefix_queried_tokens = looked.queried
+        result.prefix_hit_tokens = looked.found
+        result.tier_hit_tokens = looked.found_below
         if self.tier is not None:
             loaded, stored = self.tier.settle(self.now)
             result.tier_load_bytes = loaded * self._block_bytes

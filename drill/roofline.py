@@ -41,13 +41,9 @@ class Roofline:
         tokens = batch.prefill_tokens + batch.decodes
         if tokens == 0 and not (batch.swap_in_blocks or batch.swap_out_blocks):
             return StepCost(known.iteration_seconds)
-        streamed, arithmetic = self._linear_work(tokens, batch.samples)
+        streamed, arithmetic = self.linear_work(tokens, batch.samples)
         bandwidth = self.gpu.memory_bytes_per_second
-        # neither hides the other fully: measured GEMMs lie on the root of the sum of squares
-        linear = math.hypot(
-            streamed / (bandwidth * known.weight_bandwidth),
-            arithmetic / (self.gpu.flops_16bit * known.arithmetic),
-        )
+        linear = self.linear_seconds(streamed, arithmetic)
         kv_bytes = self._kv_token_bytes * (batch.decode_context + batch.prefill_context)
         passing = self._activation_bytes * tokens + _LOGIT_PASSES_BYTES * batch.samples * (
             self.model.vocabulary / self.tensor_parallel
@@ -82,7 +78,7 @@ class Roofline:
         )
         return self._decode_attention(grown) + self._pair_seconds * batch.prefill_pairs_rise
 
-    def _linear_work(self, tokens: int, samples: int) -> tuple[float, float]:
+    def linear_work(self, tokens: int, samples: int) -> tuple[float, float]:
         """Bytes of weights and FLOPs of one GPU, of all matrix products."""
         model = self.model
         attention = model.attention_values / self.tensor_parallel
@@ -99,6 +95,15 @@ class Roofline:
         head = model.head_values / self.tensor_parallel
         streamed = (model.layers * (attention + weights) + (head if samples else 0.0)) * model.value_bytes
         return streamed, 2.0 * (model.layers * (attention * tokens + products) + head * samples)
+
+    def linear_seconds(self, streamed: float, flops: float) -> float:
+        """What the matrix products take.
+
+        Neither hides the other fully: measured ones lie on the root of the sum of squares.
+        """
+        known = self.calibration
+        memory = streamed / (self.gpu.memory_bytes_per_second * known.weight_bandwidth)
+        return math.hypot(memory, flops / (self.gpu.flops_16bit * known.arithmetic))
 
     @cached_property
     def _kv_token_bytes(self) -> float:

@@ -14,7 +14,7 @@ from collections import deque
 from drill.engine_config import EngineConfig
 from drill.kv_memory import KvMemory
 from drill.request import PreemptionMode
-from drill.sequences import Plan, Sequence
+from drill.sequences import Lookups, Plan, Sequence
 
 DEATH = "Aborted due to the lack of CPU swap space"
 RECOMPUTED_GROUP = "a group of several sequences can't be recomputed"
@@ -30,6 +30,7 @@ class SchedulerV0:
         self.running: list[Sequence] = []
         self.waiting: deque[Sequence] = deque()
         self.swapped: deque[Sequence] = deque()
+        self.lookups = Lookups()
         self._refused: tuple[Sequence, int] | None = None
 
     def add(self, sequence: Sequence) -> None:
@@ -214,8 +215,8 @@ class SchedulerV0:
             memory.grow(sequence, sequence.length)
             memory.publish(sequence, sequence.computed + chunk)
             if memory.caching:
-                plan.prefix_queried_tokens += sequence.length
-                plan.prefix_hit_tokens += sequence.computed
+                self.lookups.queried += sequence.length
+                self.lookups.found += sequence.computed
             if not sequence.record.preemptions:
                 sequence.record.cached_tokens = sequence.computed
             plan.schedule(sequence, chunk)

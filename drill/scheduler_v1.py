@@ -15,7 +15,7 @@ from drill.engine_config import EngineConfig, Policy
 from drill.kv_memory import KvMemory
 from drill.offload import OffloadTier
 from drill.request import PreemptionMode
-from drill.sequences import Plan, Sequence
+from drill.sequences import Lookups, Plan, Sequence
 
 
 class SchedulerV1:
@@ -29,6 +29,7 @@ class SchedulerV1:
         self.waiting: deque[Sequence] = deque()
         self.swapped: deque[Sequence] = deque()
         self._loading: list[Sequence] = []
+        self.lookups = Lookups()
         self._refused: tuple[Sequence, int] | None = None
 
     def add(self, sequence: Sequence) -> None:
@@ -123,7 +124,7 @@ class SchedulerV1:
                 self.memory.publish(sequence, sequence.computed)
             if self._refused == (sequence, self.memory.changes):
                 return
-            spent = self._admit(sequence, plan, budget, now)
+            spent = self._admit(sequence, budget, now)
             if spent is None:
                 return
             plan.changed = True
@@ -135,7 +136,7 @@ class SchedulerV1:
             plan.schedule(sequence, spent)
             budget -= spent
 
-    def _admit(self, sequence: Sequence, plan: Plan, budget: int, now: float) -> int | None:
+    def _admit(self, sequence: Sequence, budget: int, now: float) -> int | None:
         """Tokens it gets; 0: it waits for blocks from the tier below; None: it doesn't fit."""
         memory, size = self.memory, self.memory.block_tokens
         fresh = sequence.held == 0
@@ -160,9 +161,9 @@ class SchedulerV1:
             return None
         if fresh:
             memory.adopt(sequence, found)
-            plan.prefix_queried_tokens += sequence.length
-            plan.prefix_hit_tokens += local
-            plan.tier_hit_tokens += below * size
+            self.lookups.queried += sequence.length
+            self.lookups.found += local
+            self.lookups.found_below += below * size
             if not sequence.record.preemptions and not sequence.record.cached_tokens:
                 sequence.record.cached_tokens = computed
         if below and self.tier is not None:

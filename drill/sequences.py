@@ -96,6 +96,15 @@ class Sequence:
 
 
 @dataclass(slots=True)
+class Lookups:
+    """Tokens that were looked for in the prefix cache as sequences were let in, and found there or below."""
+
+    queried: int = 0
+    found: int = 0
+    found_below: int = 0
+
+
+@dataclass(slots=True)
 class Plan:
     """What a scheduler decided for one iteration. Every sequence in it has its ``chunk`` set.
 
@@ -111,9 +120,6 @@ class Plan:
     died: str | None = None
     swap_in_blocks: int = 0
     swap_out_blocks: int = 0
-    prefix_queried_tokens: int = 0
-    prefix_hit_tokens: int = 0
-    tier_hit_tokens: int = 0
 
     @property
     def empty(self) -> bool:
