@@ -48,8 +48,6 @@ class BlockPool:
         """The next ``count`` free blocks, whose content is forgotten; they are held once. ``count`` <= ``free``."""
         if count > self.free:
             raise ValueError(f"{count} blocks asked of a pool with {self.free} free")
-        if count == 1:
-            return self._take_one()
         taken = np.empty(count, dtype=np.int32)
         found = 0
         while found < count:
@@ -67,21 +65,24 @@ class BlockPool:
             self._forget(full)
         return taken
 
-    def _take_one(self) -> Ids:
-        """As ``take``, without the price of arithmetic on arrays: decodes take their blocks one by one."""
-        while True:
-            head = self._head
-            self._head = head + 1
-            block = self._queue[head]
-            if self._place[block] == head:
-                break
-        taken = self._queue[head : head + 1].copy()
+    def take_one(self) -> int:
+        """As ``take(1)``, without the price of arithmetic on arrays: decodes take their blocks one by one."""
+        if self.free == 0:
+            raise ValueError("a block asked of a pool with none free")
+        head = self._head
+        block = self._queue.item(head)
+        while self._place.item(block) != head:
+            head += 1
+            block = self._queue.item(head)
+        self._head = head + 1
         self._place[block] = _NOWHERE
         self._holders[block] = 1
         self.free -= 1
-        if self._hash[block]:
-            self._forget(taken)
-        return taken
+        key = self._hash.item(block)
+        if key:
+            self._hash[block] = 0
+            self._forget_one(block, key)
+        return block
 
     def release(self, table: Ids) -> None:
         """A sequence lets go of its blocks, given in the order of its table."""
@@ -144,16 +145,20 @@ class BlockPool:
             deque(map(known.__delitem__, keys), maxlen=0)
             return
         for block, key in zip(blocks.tolist(), keys, strict=True):
-            others = twins.get(key)
-            if others is None:
-                del known[key]
-                continue
-            if known[key] == block:
-                known[key] = others.pop(0)
-            else:
-                others.remove(block)
-            if not others:
-                del twins[key]
+            self._forget_one(block, key)
+
+    def _forget_one(self, block: int, key: int) -> None:
+        known = self._by_hash
+        twins = self._twins.get(key)
+        if twins is None:
+            del known[key]
+            return
+        if known[key] == block:
+            known[key] = twins.pop(0)
+        else:
+            twins.remove(block)
+        if not twins:
+            del self._twins[key]
 
     def _compact(self) -> None:
         ids = self._queue[self._head : self._tail]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_LOW_64 = 0xFFFFFFFFFFFFFFFF
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -30,29 +31,31 @@ def chain_hashes(segments: Sequence[Segment], block_tokens: int) -> NDArray[np.u
     only by an accident of 64 bits, which is what engines live with too. Each stretch of one segment
     in one block is mixed with its place; the hash of a prefix is the sum of its stretches' (mod 2^64).
     """
-    lengths = np.array([segment.tokens for segment in segments], dtype=np.int64)
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    blocks = total // block_tokens
+    begins, contents, insides = [], [], []
+    start = 0
+    for segment in segments:
+        end = start + segment.tokens
+        # a stretch begins where the segment does, and with each block from there on
+        cuts = np.arange(start - start % block_tokens, end, block_tokens, dtype=np.int64)
+        cuts[:1] = start
+        begins.append(cuts)
+        insides.append(cuts - start)
+        contents.append(np.full(len(cuts), segment.content & _LOW_64, dtype=np.uint64))
+        start = end
+    blocks = start // block_tokens
     if blocks == 0:
         return np.empty(0, dtype=np.uint64)
-    starts = ends - lengths
-    boundaries = np.arange(1, blocks + 1, dtype=np.int64) * block_tokens
-    if len(segments) == 1:
-        begin, owner = boundaries - block_tokens, np.zeros(blocks, dtype=np.int64)
-        last = np.arange(blocks)
-    else:
-        cuts = np.unique(np.concatenate((boundaries, starts, ends)))
-        cuts = cuts[cuts <= blocks * block_tokens]
-        begin = cuts[:-1]
-        owner = np.searchsorted(ends, begin, side="right")
-        last = np.searchsorted(cuts[1:], boundaries)
-    contents = np.array([segment.content & 0xFFFFFFFFFFFFFFFF for segment in segments], dtype=np.uint64)
-    inside = (begin - starts[owner]).astype(np.uint64)
-    stretch = _mixed(_mixed(_mixed(contents[owner]) + inside) + begin.astype(np.uint64))
+    begin = np.concatenate(begins)
+    stretch = _mixed(np.concatenate(contents)) + np.concatenate(insides).astype(np.uint64)
+    stretch = _mixed(_mixed(stretch) + begin.astype(np.uint64))
     with np.errstate(over="ignore"):
-        hashes = np.cumsum(stretch, dtype=np.uint64)[last]
-    return np.where(hashes == 0, np.uint64(1), hashes)
+        sums = np.cumsum(stretch, dtype=np.uint64)
+    ends_block = np.empty(len(begin), dtype=bool)
+    ends_block[:-1] = begin[1:] % block_tokens == 0
+    ends_block[-1] = start % block_tokens == 0
+    hashes = sums[ends_block]
+    hashes[hashes == 0] = 1
+    return hashes
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

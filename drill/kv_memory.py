@@ -38,7 +38,10 @@ class KvMemory:
             table = np.empty(room, dtype=np.int32)
             table[:held] = sequence.table[:held]
             sequence.table = table
-        sequence.table[held : held + need] = self.pool.take(need)
+        if need == 1:
+            sequence.table[held] = self.pool.take_one()
+        else:
+            sequence.table[held : held + need] = self.pool.take(need)
         sequence.held = held + need
         return True
 

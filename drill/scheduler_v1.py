@@ -78,9 +78,17 @@ class SchedulerV1:
         budget = self.config.max_batched_tokens
         longest = self.config.long_prefill_tokens or budget
         memory, running, size = self.memory, self.running, self.memory.block_tokens
+        decodes = plan.decodes
         index = 0
         while index < len(running) and budget > 0:
             sequence = running[index]
+            reach = sequence.computed + 1
+            if sequence.prompt < sequence.length == reach <= sequence.held * size:
+                sequence.chunk = 1  # a decode with room in its last block: nearly all there is, so no detours
+                decodes.append(sequence)
+                budget -= 1
+                index += 1
+                continue
             chunk = min(sequence.length - sequence.computed, budget, longest)
             reach = sequence.computed + chunk
             while reach > sequence.held * size and not memory.grow(sequence, reach):

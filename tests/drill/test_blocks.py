@@ -40,6 +40,19 @@ class Pool(RuleBasedStateMachine):
                 self.remembered[self.content.pop(block)].remove(block)
         self.tables.append(taken)
 
+    @rule()
+    def take_one(self) -> None:
+        if not self.queue:
+            with pytest.raises(ValueError, match="none free"):
+                self.pool.take_one()
+            return
+        block = self.pool.take_one()
+        assert block == self.queue.pop(0)
+        self.holders[block] = 1
+        if block in self.content:
+            self.remembered[self.content.pop(block)].remove(block)
+        self.tables.append(np.array([block], dtype=np.int32))
+
     @precondition(lambda self: self.tables)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
