@@ -125,7 +125,11 @@ def _shift(observed: Iterable[Observed], rows: list[dict[str, float]]) -> float:
 
     That under which the series' prompt tokens, counted as first tokens come, agree with the requests'.
     """
-    tokens = [(each.first_token_seconds, each.request.prompt_tokens) for each in observed]
+    tokens = [
+        (each.first_token_seconds, each.request.prompt_tokens)
+        for each in observed
+        if each.first_token_seconds is not None
+    ]
 
     def apart(shift: float) -> float:
         counted: dict[int, int] = {}

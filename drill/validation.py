@@ -13,17 +13,19 @@ from drill.request import Record, Request
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What became of one request in the real engine. Seconds since the first arrival."""
+    """What became of one request in the real engine. Seconds since the first arrival; None: its client left."""
 
     request: Request
-    first_token_seconds: float
-    last_token_seconds: float
+    first_token_seconds: float | None
+    last_token_seconds: float | None
 
     @property
     def time_per_output_token_seconds(self) -> float | None:
         """Mean gap between its tokens; None with fewer than two."""
         gaps = self.request.output_tokens - 1
-        return (self.last_token_seconds - self.first_token_seconds) / gaps if gaps else None
+        if self.first_token_seconds is None or self.last_token_seconds is None or gaps < 1:
+            return None
+        return (self.last_token_seconds - self.first_token_seconds) / gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ def _load(engine: Engine) -> int:
 def _compared(run: Run, records: dict[int, Record], curve: list[_Gauges], preemptions: int) -> Comparison:
     times, first, gaps = _Both(), _Both(), _Both()
     for each in run.observed:
+        if each.first_token_seconds is None or each.last_token_seconds is None:
+            continue
         record = records[each.request.request_id]
         if record.last_token_seconds is None or record.first_token_seconds is None:
             raise ValueError(f"{run.name}: request {each.request.request_id} got no token of the model")

@@ -9,9 +9,12 @@ import pytest
 
 from drill import validate
 from drill.public_runs import PublicRun, RunError, read_runs
-from drill.validate import compare_public, misses, table
+from drill.recorded_run import CONFIG, read_recorded
+from drill.validate import compare_public, compare_recorded, misses, misses_recorded, table
 
-ARCHIVE = Path(__file__).parent.parent / "fixtures" / "public_runs" / "llmservingsim-vllm.tar.xz"
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+ARCHIVE = FIXTURES / "public_runs" / "llmservingsim-vllm.tar.xz"
+RECORDING = FIXTURES / "captures" / "vllm-0.32.0-oracle.tar.xz"
 RUNS = read_runs(ARCHIVE)
 
 
@@ -32,6 +35,34 @@ def test_the_runs_are_read_whole() -> None:
 @pytest.mark.parametrize("public", RUNS, ids=lambda each: each.run.name)
 def test_means_and_curves_are_within_a_tenth_of_the_real_engine(public: PublicRun) -> None:
     assert misses(compare_public(public)) == []
+
+
+def test_the_engine_that_runs_here_is_read_with_its_truth() -> None:
+    recorded = read_recorded(RECORDING, seed=0)
+    assert len(recorded.run.observed) == 395
+    assert sum(each.last_token_seconds is None for each in recorded.run.observed) == 72  # clients that left
+    assert recorded.run.preemptions == 156
+    assert max(each.usage_ratio or 0.0 for each in recorded.run.readings) == 1.0
+    assert 3e-3 < recorded.times.fixed_seconds < 5e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cache_usage_and_preemptions_are_those_of_the_engine_that_runs_here(seed: int) -> None:
+    comparison = compare_recorded(read_recorded(RECORDING, seed))
+    assert misses_recorded(comparison) == []
+    assert abs(comparison.end_to_end.error) < 0.1
+    assert abs(comparison.time_per_output_token.error) < 0.1
+
+
+def test_a_recording_without_an_oracle_is_refused() -> None:
+    path = FIXTURES / "captures" / "vllm-0.32.0.tar.xz"
+    with pytest.raises(RunError, match=r"vllm-0\.32\.0\.tar\.xz: not a recording with an oracle"):
+        read_recorded(path, seed=0)
+
+
+def test_the_recordings_engine_is_the_one_that_make_real_starts() -> None:
+    assert CONFIG.usable_blocks == 255
+    assert CONFIG.block_bytes == 32 * 512
 
 
 def test_only_the_run_that_filled_the_cache_preempts() -> None:
