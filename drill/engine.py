@@ -75,6 +75,12 @@ class Engine:
                 f"request {request.request_id} arrives at {request.arrival_seconds} s, before one submitted "
                 f"earlier ({self._inbox[-1].arrival_seconds} s): sort them"
             )
+        longest = self.config.max_model_tokens
+        if request.prompt_tokens + request.output_tokens > longest:
+            raise ValueError(
+                f"request {request.request_id} has {request.prompt_tokens} tokens and asks for "
+                f"{request.output_tokens}: more than the {longest} that the engine takes (max_model_tokens)"
+            )
         if request.request_id in self._pending or request.request_id in self._sequences:
             raise ValueError(f"request {request.request_id} is in the engine already")
         if request.sequences > 1 and self.config.generation is Generation.V1:

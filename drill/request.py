@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -56,9 +57,13 @@ class Request:
                 f"request {self.request_id}: prompt, output and sequences must be at least 1, not "
                 f"{self.prompt_tokens}, {self.output_tokens} and {self.sequences}"
             )
-        if self.arrival_seconds < 0:
+        if not 0 <= self.arrival_seconds < math.inf:
             raise ValueError(
-                f"request {self.request_id}: arrives at {self.arrival_seconds} s, before the start"
+                f"request {self.request_id}: arrives at {self.arrival_seconds} s, which is no time of the drill"
+            )
+        if self.abort_seconds is not None and math.isnan(self.abort_seconds):
+            raise ValueError(
+                f"request {self.request_id}: its client leaves at {self.abort_seconds} s, which is no time"
             )
         told = sum(segment.tokens for segment in self.content)
         if self.content and (told != self.prompt_tokens or any(part.tokens < 1 for part in self.content)):

@@ -194,6 +194,34 @@ def test_a_preemption_is_reported_with_the_next_token_and_never_if_its_client_le
         assert records[1].outcome is Outcome.LENGTH
 
 
+def test_a_request_longer_than_the_model_is_refused() -> None:
+    engine = one_by_one(10, max_model_tokens=20)
+    with pytest.raises(ValueError, match=r"request 1 has 16 tokens and asks for 5: more than the 20"):
+        engine.submit(request(1, 16, 5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prompt": 0}, "must be at least 1, not 0, 1 and 1"),
+        ({"at": -1.0}, "arrives at -1.0 s"),
+        ({"at": float("nan")}, "arrives at nan s"),
+        ({"abort_seconds": float("nan")}, "leaves at nan s"),
+        ({"content": (Segment(1, 3),)}, "its content has 3 tokens, its prompt 4"),
+    ],
+)
+def test_a_request_that_cant_be_is_refused(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        request(1, **({"prompt": 4, "output": 1} | changes))  # type: ignore[arg-type]
+
+
+def test_a_client_that_left_before_it_came_is_dropped_on_arrival() -> None:
+    engine = one_by_one(10)
+    _, records = run(engine, request(1, 4, 2, at=3.0, abort_seconds=1.0), request(2, 4, 2, at=3.0))
+    assert records[1].outcome is Outcome.ABORT
+    assert (records[1].finished_seconds, records[2].finished_seconds) == (3.0, 5.0)
+
+
 def test_requests_have_to_come_in_order_and_once() -> None:
     engine = one_by_one(10)
     engine.submit(request(1, 4, 1, at=5.0))
