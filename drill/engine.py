@@ -103,6 +103,15 @@ class Engine:
         scheduler = self.scheduler
         return len(scheduler.waiting) + len(scheduler.swapped) + len(self._inbox), len(scheduler.running)
 
+    def records(self) -> list[Record]:
+        """Of the requests that are in the engine, in the order in which they came."""
+        return [one.record for one in self._sequences.values()]
+
+    def leak(self, blocks: int) -> None:
+        """So many blocks are lost: nobody holds them, and they never become free. Raises ValueError: too few are."""
+        self.memory.pool.take(blocks)
+        self._gauges = self._read_gauges()
+
     def unfilled_slots(self) -> int:
         """Token slots in blocks that sequences hold that no token is in, now: the tail waste, and prompts to come."""
         size = self.config.block_tokens

@@ -175,6 +175,25 @@ def test_an_abort_takes_effect_between_iterations() -> None:
     assert moments[-1] == Moment(3.0, (), (), (), 10, (), (1,))
 
 
+def test_leaked_blocks_stay_used_with_nobody_in_the_engine() -> None:
+    engine = one_by_one(10)
+    run(engine, request(1, 8, 2))
+    engine.leak(3)
+    assert (engine.gauges().running, engine.gauges().used_blocks, engine.holdings()) == (0, 3, {})
+    with pytest.raises(ValueError, match="8 blocks asked of a pool with 7 free"):
+        engine.leak(8)
+
+
+def test_requests_in_the_engine_are_known_while_they_are_in_it() -> None:
+    engine = one_by_one(10)
+    engine.submit(request(1, 4, 3))
+    engine.submit(request(2, 4, 3, at=1.5))
+    seen = []
+    while engine.step() is not None:
+        seen.append([record.request.request_id for record in engine.records()])
+    assert seen == [[1], [1], [2], [2], []]
+
+
 def test_work_that_ends_later_stays_unseen() -> None:
     engine = one_by_one(10)
     engine.submit(request(1, 8, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from drill.public_runs import PublicRun, RunError, read_runs
 from drill.recorded_run import CONFIG, read_recorded
 from drill.validate import compare_public, compare_recorded, misses, misses_recorded, table
 
+PAGE = Path(__file__).parent.parent.parent / "docs" / "drill.md"
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 ARCHIVE = FIXTURES / "public_runs" / "llmservingsim-vllm.tar.xz"
 RECORDING = FIXTURES / "captures" / "vllm-0.32.0-oracle.tar.xz"
@@ -63,6 +65,21 @@ def test_a_recording_without_an_oracle_is_refused() -> None:
 def test_the_recordings_engine_is_the_one_that_make_real_starts() -> None:
     assert CONFIG.usable_blocks == 255
     assert CONFIG.block_bytes == 32 * 512
+
+
+def test_the_pages_tables_are_what_the_command_prints() -> None:
+    comparisons = [compare_public(each) for each in RUNS]
+    comparisons += [compare_recorded(read_recorded(RECORDING, seed)) for seed in range(3)]
+    page = PAGE.read_text()
+    for row in table(comparisons).splitlines():
+        assert row in page
+
+
+def test_the_pages_example_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(PAGE.read_text().split("```python")[1].split("```")[0], names)  # noqa: S102 -- our own page
+    assert names["gauges"].running == 0
+    assert names["engine"].totals.outcomes
 
 
 def test_only_the_run_that_filled_the_cache_preempts() -> None:
