@@ -67,12 +67,9 @@ def test_the_recordings_engine_is_the_one_that_make_real_starts() -> None:
     assert CONFIG.block_bytes == 32 * 512
 
 
-def test_the_pages_tables_are_what_the_command_prints() -> None:
-    comparisons = [compare_public(each) for each in RUNS]
-    comparisons += [compare_recorded(read_recorded(RECORDING, seed)) for seed in range(3)]
-    page = PAGE.read_text()
-    for row in table(comparisons).splitlines():
-        assert row in page
+def test_the_pages_table_is_what_the_command_prints() -> None:
+    # not the recording's: its times are fitted by a library whose last digits differ between machines
+    assert table(map(compare_public, RUNS)) in PAGE.read_text()
 
 
 def test_the_pages_example_runs() -> None:
