@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from drill.engine import Engine
-from drill.public_runs import PublicRun, RunError, read_runs
-from drill.recorded_run import CONFIG, RecordedRun, read_recorded
-from drill.validation import Comparison, Pair, compare
+from drill.serving.engine import Engine
+from drill.validation.comparison import Comparison, Pair, compare
+from drill.validation.public_runs import PublicRun, RunError, read_runs
+from drill.validation.recorded_run import CONFIG, RecordedRun, read_recorded
 
 BAR = 0.10
 """Of means and of curves."""

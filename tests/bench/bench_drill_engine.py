@@ -10,11 +10,11 @@ import random
 import time
 from dataclasses import dataclass, replace
 
-from drill.content import Segment
-from drill.engine import Engine
-from drill.engine_config import EngineConfig, Generation
-from drill.models import MODELS
-from drill.request import PreemptionMode, Request
+from drill.serving.config import EngineConfig, Generation
+from drill.serving.content import Segment
+from drill.serving.engine import Engine
+from drill.serving.models import MODELS
+from drill.serving.request import PreemptionMode, Request
 from exporter.hardware import GPUS
 from tests.bench import report
 from tests.bench.report import Figure

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drill.engine import Engine
-from drill.engine_config import EngineConfig, Generation
-from drill.models import MODELS
-from drill.request import Outcome, PreemptionMode, Record, Request
-from drill.step_result import StepResult
-from drill.step_time import MeasuredTimes
+from drill.serving.config import EngineConfig, Generation
+from drill.serving.engine import Engine
+from drill.serving.models import MODELS
+from drill.serving.request import Outcome, PreemptionMode, Record, Request
+from drill.serving.step_result import StepResult
+from drill.serving.step_time import MeasuredTimes
 from exporter.hardware import GPUS
 
 SECOND = MeasuredTimes(fixed_seconds=1.0, prefill_token_seconds=0.0, decode_seconds=0.0)

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from drill.blocks import BlockPool
+from drill.serving.blocks import BlockPool
 
 BLOCKS = 9
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drill.content import Segment, chain_hashes
+from drill.serving.content import Segment, chain_hashes
 
 SEGMENTS = st.lists(st.builds(Segment, st.integers(0, 3), st.integers(1, 9)), max_size=6)
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drill.blocks import Ids
-from drill.content import Segment
-from drill.engine import Engine
-from drill.engine_config import EngineConfig, Generation, Policy
-from drill.kv_memory import KvMemory
-from drill.request import Outcome, PreemptionMode, Record, Request
-from drill.sequences import Sequence
-from drill.step_result import StepResult
-from drill.step_time import MeasuredTimes
+from drill.serving.blocks import Ids
+from drill.serving.config import EngineConfig, Generation, Policy
+from drill.serving.content import Segment
+from drill.serving.engine import Engine
+from drill.serving.kv_memory import KvMemory
+from drill.serving.request import Outcome, PreemptionMode, Record, Request
+from drill.serving.sequences import Sequence
+from drill.serving.step_result import StepResult
+from drill.serving.step_time import MeasuredTimes
 from tests.drill.engines import SECOND, config
 
 BLOCK = 4

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from drill.content import Segment
-from drill.engine import Engine
-from drill.offload import OffloadTier
+from drill.serving.content import Segment
+from drill.serving.engine import Engine
+from drill.serving.offload import OffloadTier
 from tests.drill.engines import SECOND, config, request, run
 
 BLOCK_SECONDS = 0.1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drill.engine import Engine
-from drill.engine_config import Generation
-from drill.request import Outcome, PreemptionMode
-from drill.scheduler_v0 import DEATH, RECOMPUTED_GROUP
+from drill.serving.config import Generation
+from drill.serving.engine import Engine
+from drill.serving.request import Outcome, PreemptionMode
+from drill.serving.scheduler_v0 import DEATH, RECOMPUTED_GROUP
 from tests.drill.engines import SECOND, Moment, config, request, run, watch
 
 SWAP, RECOMPUTE = PreemptionMode.SWAP, PreemptionMode.RECOMPUTE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from drill.content import Segment
-from drill.engine import Engine
-from drill.engine_config import Policy
-from drill.request import Outcome
+from drill.serving.config import Policy
+from drill.serving.content import Segment
+from drill.serving.engine import Engine
+from drill.serving.request import Outcome
 from tests.drill.engines import SECOND, Moment, config, request, run, watch
 
 

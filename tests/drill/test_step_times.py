@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from drill.calibration import CALIBRATIONS, UncalibratedGpuError, calibration_of
-from drill.engine_config import Copies, EngineConfig, EngineConfigError, Generation
-from drill.host_copies import PIECE_SECONDS
-from drill.models import MODELS, UnknownModelError, model_by_name
-from drill.request import PreemptionMode
-from drill.step_time import Batch, MeasuredTimes
+from drill.serving.calibration import CALIBRATIONS, UncalibratedGpuError, calibration_of
+from drill.serving.config import Copies, EngineConfig, EngineConfigError, Generation
+from drill.serving.host_copies import PIECE_SECONDS
+from drill.serving.models import MODELS, UnknownModelError, model_by_name
+from drill.serving.request import PreemptionMode
+from drill.serving.step_time import Batch, MeasuredTimes
 from exporter.hardware import GPUS
 
 SEVENTY = EngineConfig(MODELS["llama-70b"], GPUS["h100"], tensor_parallel=8)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from drill import validate
-from drill.public_runs import PublicRun, RunError, read_runs
-from drill.recorded_run import CONFIG, read_recorded
 from drill.validate import compare_public, compare_recorded, misses, misses_recorded, table
+from drill.validation.public_runs import PublicRun, RunError, read_runs
+from drill.validation.recorded_run import CONFIG, read_recorded
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "drill.md"
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drill.sequences import Plan, Sequence
-from drill.step_result import StepResult
-from drill.step_time import StepCost
+from drill.serving.sequences import Plan, Sequence
+from drill.serving.step_result import StepResult
+from drill.serving.step_time import StepCost
 
 
 @dataclass(slots=True)

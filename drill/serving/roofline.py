@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from drill.calibration import Calibration
-from drill.host_copies import CopyModel
-from drill.models import Model
-from drill.step_time import Batch, StepCost
+from drill.serving.calibration import Calibration
+from drill.serving.host_copies import CopyModel
+from drill.serving.models import Model
+from drill.serving.step_time import Batch, StepCost
 from exporter.hardware import Gpu
 
 _LOGIT_PASSES_BYTES = 10.0

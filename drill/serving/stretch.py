@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from drill.sequences import Plan
+from drill.serving.sequences import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from drill.sequences import Sequence
+from drill.serving.sequences import Sequence
 
 
 class _Direction:

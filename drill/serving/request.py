@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from drill.content import Segment
+from drill.serving.content import Segment
 
 
 class Outcome(StrEnum):

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from drill.engine_config import EngineConfig
-from drill.models import MODELS
-from drill.request import Request
-from drill.validation import Observed, Reading, Run
+from drill.serving.config import EngineConfig
+from drill.serving.models import MODELS
+from drill.serving.request import Request
+from drill.validation.comparison import Observed, Reading, Run
 from exporter.hardware import GPUS
 
 _MODELS = {

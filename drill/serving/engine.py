@@ -15,17 +15,17 @@ import math
 from collections import deque
 from itertools import chain
 
-from drill.engine_config import EngineConfig, Generation
-from drill.flight import Flight, land
-from drill.kv_memory import KvMemory
-from drill.offload import OffloadTier
-from drill.request import Outcome, Record, Request
-from drill.scheduler_v0 import SchedulerV0
-from drill.scheduler_v1 import SchedulerV1
-from drill.sequences import Lookups, Plan, Sequence
-from drill.step_result import Gauges, StepResult, Totals
-from drill.step_time import StepCost, StepTimer
-from drill.stretch import Pace, longest_stretch, stretch_seconds
+from drill.serving.config import EngineConfig, Generation
+from drill.serving.flight import Flight, land
+from drill.serving.kv_memory import KvMemory
+from drill.serving.offload import OffloadTier
+from drill.serving.request import Outcome, Record, Request
+from drill.serving.scheduler_v0 import SchedulerV0
+from drill.serving.scheduler_v1 import SchedulerV1
+from drill.serving.sequences import Lookups, Plan, Sequence
+from drill.serving.step_result import Gauges, StepResult, Totals
+from drill.serving.step_time import StepCost, StepTimer
+from drill.serving.stretch import Pace, longest_stretch, stretch_seconds
 
 
 class Engine:

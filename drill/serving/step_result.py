@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from drill.request import Outcome, PreemptionMode, Record
+from drill.serving.request import Outcome, PreemptionMode, Record
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drill.blocks import BlockPool, Ids
-from drill.sequences import Sequence
+from drill.serving.blocks import BlockPool, Ids
+from drill.serving.sequences import Sequence
 
 _NONE: Ids = np.empty(0, dtype=np.int32)
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from drill.engine_config import EngineConfig
-from drill.kv_memory import KvMemory
-from drill.request import PreemptionMode
-from drill.sequences import Lookups, Plan, Sequence
+from drill.serving.config import EngineConfig
+from drill.serving.kv_memory import KvMemory
+from drill.serving.request import PreemptionMode
+from drill.serving.sequences import Lookups, Plan, Sequence
 
 DEATH = "Aborted due to the lack of CPU swap space"
 RECOMPUTED_GROUP = "a group of several sequences can't be recomputed"

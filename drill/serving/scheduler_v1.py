@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from drill.engine_config import EngineConfig, Policy
-from drill.kv_memory import KvMemory
-from drill.offload import OffloadTier
-from drill.request import PreemptionMode
-from drill.sequences import Lookups, Plan, Sequence
+from drill.serving.config import EngineConfig, Policy
+from drill.serving.kv_memory import KvMemory
+from drill.serving.offload import OffloadTier
+from drill.serving.request import PreemptionMode
+from drill.serving.sequences import Lookups, Plan, Sequence
 
 
 class SchedulerV1:

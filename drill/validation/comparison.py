@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from drill.engine import Engine
-from drill.request import Record, Request
+from drill.serving.engine import Engine
+from drill.serving.request import Record, Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from drill.blocks import Ids
-from drill.content import Segment, chain_hashes
-from drill.request import PreemptionMode, Record, Request
-from drill.step_time import Batch
+from drill.serving.blocks import Ids
+from drill.serving.content import Segment, chain_hashes
+from drill.serving.request import PreemptionMode, Record, Request
+from drill.serving.step_time import Batch
 
 _OWN_PROMPT, _OWN_ANSWER = 1 << 63, 1 << 62
 

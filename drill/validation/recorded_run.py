@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from drill.content import Segment
-from drill.engine_config import EngineConfig
-from drill.models import MODELS
-from drill.public_runs import RunError
-from drill.request import Request
-from drill.step_time import MeasuredTimes
-from drill.validation import Observed, Reading, Run
+from drill.serving.config import EngineConfig
+from drill.serving.content import Segment
+from drill.serving.models import MODELS
+from drill.serving.request import Request
+from drill.serving.step_time import MeasuredTimes
+from drill.validation.comparison import Observed, Reading, Run
+from drill.validation.public_runs import RunError
 from exporter.hardware import GPUS
 
 _SHARING, _PREFIXES, _PREFIX_TOKENS = 0.6, 4, 256

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from drill.calibration import calibration_of
-from drill.host_copies import PAYLOAD_RATIO, CopyModel, PageCopies, PieceCopies
-from drill.models import Model
-from drill.request import PreemptionMode
-from drill.roofline import Roofline
+from drill.serving.calibration import calibration_of
+from drill.serving.host_copies import PAYLOAD_RATIO, CopyModel, PageCopies, PieceCopies
+from drill.serving.models import Model
+from drill.serving.request import PreemptionMode
+from drill.serving.roofline import Roofline
 from exporter.hardware import Gpu
 
 

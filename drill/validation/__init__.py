@@ -1,0 +1,1 @@
+"""The engine's model beside real engines: the same arrivals through both."""
