@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +15,8 @@ import click
 from exporter.recorder_export import export_openmetrics
 from exporter.recorder_file import RecordingError
 from exporter.recorder_reader import Recording
+from exporter.recorder_selection import Selection
+from exporter.recorder_times import instant
 
 
 class Instant(click.ParamType[float]):
@@ -28,19 +29,9 @@ class Instant(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            seconds = float(value)
-        except ValueError:
-            pass
-        else:
-            if abs(seconds) < 1e12:  # noqa: PLR2004 -- also refuses nan and milliseconds
-                return seconds
-        try:
-            at = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(
-                f"{value!r} is neither seconds since the epoch nor like 2026-01-31T13:00:00Z", param, ctx
-            )
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+            return instant(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.group()
@@ -69,7 +60,7 @@ def export(file: Path, out: Path, start: float | None, end: float | None) -> Non
         raise click.UsageError("--from must be before --to")
     try:
         with Recording(file) as recording, _written(out) as stream:
-            written = export_openmetrics(recording, stream, start, end)
+            written = export_openmetrics(recording, stream, Selection(start, end))
     except RecordingError as error:
         raise click.ClickException(str(error)) from error
     except BrokenPipeError:
