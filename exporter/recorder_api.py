@@ -31,6 +31,8 @@ STALL_SECONDS = 60.0
 """A client that takes nothing for so long is given up: others may be waiting."""
 _MOST_SECONDS = 1800.0
 _PIECE_BYTES = 1 << 16
+_PATIENCE_SECONDS = 1.0
+"""A client sees an export's end a moment before its process has ended; the next request waits for that."""
 _RETRY_SECONDS = 10
 _PACKAGES = str(Path(__file__).resolve().parents[1])
 
@@ -44,7 +46,7 @@ class RecorderPage:
     def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
         self._path = path
         self._clock = clock
-        self._is_busy = False
+        self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -63,14 +65,17 @@ class RecorderPage:
         if scope["method"] == "HEAD":
             await _begin(send, zipped=zipped)
             await send({"type": "http.response.body", "body": b""})
-        elif self._is_busy:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._turn.acquire()
+        except TimeoutError:
             await _refusal(503, "another export is under way; try again later")(scope, receive, send)
-        else:
-            self._is_busy = True
-            try:
-                await self._export(self._path, asked, zipped, scope, receive, send)
-            finally:
-                self._is_busy = False
+            return
+        try:
+            await self._export(self._path, asked, zipped, scope, receive, send)
+        finally:
+            self._turn.release()
 
     async def _export(  # noqa: PLR0913, PLR0917 - the three of ASGI among them
         self,
@@ -88,6 +93,9 @@ class RecorderPage:
             return
         try:
             await _while_wanted(receive, _answer(child, zipped, scope, receive, send))
+        except asyncio.CancelledError:
+            # the server cancels only at its own end, and would call it an error of ours
+            logger.warning("export of the recording: broken off, the sidecar ends")
         finally:
             if child.returncode is None:
                 child.kill()

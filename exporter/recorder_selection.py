@@ -75,9 +75,8 @@ def _known(name: str, known: set[str]) -> str:
             return spelling
     base = name.removesuffix(PEAK_SUFFIX)
     if base != name and {base, PREFIX + base} & known:
-        raise UnknownSignalError(
-            f"no signal {name} is recorded: peaks are left out, being maxima of what is; take {base}"
-        )
-    near = get_close_matches(PREFIX + name.removeprefix(PREFIX), known, n=1)
+        raise UnknownSignalError(f"no signal {name} is recorded: peaks are left out; take {base}")
+    short = {each.removeprefix(PREFIX) for each in known}
+    near = get_close_matches(name.removeprefix(PREFIX), short, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise UnknownSignalError(f"no signal {name} is recorded{hint}")

@@ -123,6 +123,16 @@ def test_the_command_writes_a_whole_file_or_none(file: Path, tmp_path: Path) -> 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["metrics.om", "recording"]
 
 
+def test_the_command_takes_the_signals_that_are_named(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "metrics.om"
+    names = ("--signal", "kv_usage_ratio", "--signal", "thrashold_labelled")
+    assert call(file, "-o", out, *names) == (0, "134 values\n")
+    assert {name for name, _ in parsed(out.read_text(encoding="utf-8"))} == {
+        "thrashold_kv_usage_ratio",
+        "thrashold_labelled",
+    }
+
+
 def test_the_command_writes_to_standard_output(file: Path) -> None:
     result = CliRunner().invoke(command, ["export", str(file), "-o", "-"])
     assert result.stdout.endswith("# EOF\n")
@@ -145,7 +155,13 @@ def test_the_command_takes_times_as_people_write_them(
 
 def test_the_command_says_what_it_can_not_use(file: Path, tmp_path: Path) -> None:
     for arguments, text in (
-        (["-o", tmp_path / "a.parquet"], "Parquet needs the analysis extra, which is to come"),
+        (["-o", tmp_path / "a", "--signal", "nothing"], "no signal nothing is recorded\n"),
+        (["-o", tmp_path / "a", "--signal", "labeled"], "; did you mean labelled?"),
+        (
+            ["-o", tmp_path / "a", "--signal", "kv_usage_ratio_peak"],
+            ": peaks are left out; take kv_usage_ratio\n",
+        ),
+        (["-o", tmp_path / "a", "--from", "1800000000000"], "seconds since the epoch are meant"),
         (
             ["-o", tmp_path / "a", "--from", "yesterday"],
             "'yesterday' is neither seconds since the epoch nor a time such as",
