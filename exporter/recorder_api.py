@@ -7,15 +7,17 @@ at a time: each keeps a core busy and holds up the clearing of the recording's w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process, create_subprocess_exec
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from typing import IO, TypeAlias
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -34,7 +36,12 @@ _PIECE_BYTES = 1 << 16
 _PATIENCE_SECONDS = 1.0
 """A client sees an export's end a moment before its process has ended; the next request waits for that."""
 _RETRY_SECONDS = 10
+_END_STEP_SECONDS = 0.005
+_LAST_SECONDS = 0.04
 _PACKAGES = str(Path(__file__).resolve().parents[1])
+
+
+Child: TypeAlias = Popen[bytes]
 
 
 class RecorderPage:
@@ -87,7 +94,7 @@ class RecorderPage:
         send: Send,
     ) -> None:
         try:
-            child = await _started(path, asked, zipped=zipped)
+            child = _started(path, asked, zipped=zipped)
         except OSError as error:
             await _refusal(503, f"the export can't be started: {error.strerror}")(scope, receive, send)
             return
@@ -97,42 +104,48 @@ class RecorderPage:
             # the server cancels only at its own end, and would call it an error of ours
             logger.warning("export of the recording: broken off, the sidecar ends")
         finally:
-            if child.returncode is None:
-                child.kill()
-            # also takes what is left in the pipes, without which the end would not be noticed
-            await child.communicate()
+            child.kill()
+            try:
+                await _end_of(child)
+            except (
+                asyncio.CancelledError
+            ):  # the loop ends as well; a recording is closed after its last reader
+                with contextlib.suppress(TimeoutExpired):
+                    child.wait(_LAST_SECONDS)
+            for pipe in (child.stdout, child.stderr):
+                _of(pipe).close()
 
 
-async def _started(path: Path, asked: Request, *, zipped: bool) -> Process:
+def _started(path: Path, asked: Request, *, zipped: bool) -> Child:
     request = {"path": str(path), "zipped": zipped, **asdict(asked)}
     packages = os.pathsep.join(filter(None, (_PACKAGES, os.environ.get("PYTHONPATH"))))
-    return await create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "exporter.recorder_child",
-        json.dumps(request),
+    # asyncio's own way leaves loose ends that complain where the loop ends first
+    child = Popen(  # noqa: S603 - our own module
+        (sys.executable, "-P", "-m", "exporter.recorder_child", json.dumps(request)),
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
         env={**os.environ, "PYTHONPATH": packages},
         process_group=0,  # what a terminal sends to end us must not end it before us
     )
+    os.set_blocking(_of(child.stdout).fileno(), False)
+    os.set_blocking(_of(child.stderr).fileno(), False)
+    return child
 
 
-async def _answer(child: Process, zipped: bool, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: FBT001
+async def _answer(child: Child, zipped: bool, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: FBT001
     """Answer with what ``child`` writes, or with its reason where it writes nothing."""
-    piece = await _of(child.stdout).read(_PIECE_BYTES)
+    piece = await _read(child.stdout)
     if not piece:
-        status = 400 if await child.wait() == REFUSED else 503
+        status = 400 if await _end_of(child) == REFUSED else 503
         await _refusal(status, await _last_line(child))(scope, receive, send)
         return
     await _begin(send, zipped=zipped)
     while piece:
         async with asyncio.timeout(STALL_SECONDS):  # the server waits with it for the client
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-        piece = await _of(child.stdout).read(_PIECE_BYTES)
-    if await child.wait() == 0:
+        piece = await _read(child.stdout)
+    if await _end_of(child) == 0:
         await send({"type": "http.response.body", "body": b""})
     else:
         # an answer that isn't brought to its end is one that clients see to be broken off
@@ -173,9 +186,32 @@ async def _begin(send: Send, *, zipped: bool) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-async def _last_line(child: Process) -> str:
-    lines = (await _of(child.stderr).read()).decode(errors="replace").strip().splitlines()
+async def _last_line(child: Child) -> str:
+    said = b""
+    while piece := await _read(child.stderr):
+        said = (said + piece)[-_PIECE_BYTES:]
+    lines = said.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"exit code {child.returncode}"
+
+
+async def _read(pipe: IO[bytes] | None) -> bytes:
+    """Wait for what comes next, at most a piece; nothing at the end."""
+    descriptor = _of(pipe).fileno()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+    return os.read(descriptor, _PIECE_BYTES)
+
+
+async def _end_of(child: Child) -> int:
+    """Wait for the exit code; one that hangs in the kernel must not hang us."""
+    while (code := child.poll()) is None:  # noqa: ASYNC110 - a process sets no event
+        await asyncio.sleep(_END_STEP_SECONDS)
+    return code
 
 
 def _refusal(status: int, line: str) -> Response:
@@ -185,7 +221,7 @@ def _refusal(status: int, line: str) -> Response:
     return PlainTextResponse(f"{line}\n", status, headers)
 
 
-def _of(stream: asyncio.StreamReader | None) -> asyncio.StreamReader:
-    if stream is None:
+def _of(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
         raise AssertionError("a pipe was asked for")
-    return stream
+    return pipe

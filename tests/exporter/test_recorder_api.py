@@ -237,7 +237,7 @@ def test_the_end_does_not_wait_for_an_export(file: Path, tmp_path: Path) -> None
             (child,) = children(other.process.pid)
             other.terminate()
             assert other.process.returncode == 0
-            assert not Path(f"/proc/{child}").exists()
+            wait_until(lambda: has_ended(child))
         assert "Traceback" not in other.log()
     assert [each.name for each in tmp_path.iterdir()] == ["recording"], "it is closed at the end"
 
