@@ -112,6 +112,12 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     if not settings.engines:
         raise UsageFailure(_no_engine(config_file, is_empty=loaded.file_is_empty))
     if once:
+        if recorder:
+            raise UsageFailure(
+                "--once ends after one cycle and records nothing: leave out --recorder or --once"
+            )
+        if settings.recorder:
+            logger.info("--once records nothing: %s is left as it is", settings.recorder.path)
         _print_once(_live_cycle(settings, facts))
     else:
         _serve(settings, _live_cycle(settings, facts), web, tls)
