@@ -1,4 +1,10 @@
-"""A node to record: a busy engine, and GPUs none of whose numbers stands still for long."""
+"""A node to record: a busy engine, and GPUs none of whose numbers stands still for long.
+
+Numbers are as fine as NVML tells them: shares of time in whole percent, profiled ones in more digits than
+a float32 has, memory in pages of 2 MiB, NVLink traffic in KiB, power in
+milliwatts, time in nanoseconds. All eight are held down
+by their power caps, which is what a full node does.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +30,10 @@ from tests.bench.replay import replay
 
 _LINK = PcieLink(generation=5, width=16, max_generation=5, max_width=16)
 _TOTAL_BYTES, _RESERVED_BYTES = 85_520_809_984.0, 502_267_904.0
+_PAGE_BYTES = 2 << 20
 _BURST_BYTES = 40_000_000_000
 """What may go over PCIe in a second."""
-_REASONS = ("sw_power_cap", "hw_slowdown", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
+_REASONS = ("hw_slowdown", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
 _READ_SECONDS = 0.01
 _EVENTS = 0.01
 """How often in a second an error counter moves."""
@@ -39,13 +46,13 @@ class RestlessGpu:
     index: int
     chance: random.Random
     totals: dict[str, float] = field(default_factory=dict)
-    used: float = 70e9
+    used: float = 33_000.0 * _PAGE_BYTES
     busy: float = 0.9
 
     def sample(self, at: float) -> GpuSample:
         """Its next second."""
         chance = self.chance
-        self.used = min(_TOTAL_BYTES, max(40e9, self.used + chance.gauss(0, 50e6)))
+        self.used = min(_TOTAL_BYTES, max(40e9, self.used + round(chance.gauss(0, 10)) * _PAGE_BYTES))
         self.busy = min(1.0, max(0.0, self.busy + chance.gauss(0, 0.02)))
         return GpuSample(
             at,
@@ -58,12 +65,21 @@ class RestlessGpu:
             ),
             reader_started_at=1.0,
             memory=GpuMemory(_TOTAL_BYTES, self.used, _RESERVED_BYTES),
-            utilisation=GpuUtilisation(self.busy, 0.6 * self.busy, 0.4 * self.busy),
+            utilisation=GpuUtilisation(
+                round(self.busy, 2),
+                self.busy * chance.uniform(0.5, 0.7),
+                self.busy * chance.uniform(0.3, 0.5),
+            ),
             pcie=PcieTraffic(
                 "gpm", self._risen("out", _BURST_BYTES), self._risen("in", _BURST_BYTES), None, None, 0.0, 0.0
             ),
             link=_LINK,
-            nvlink=NvLink(self._risen("to", 7 * _BURST_BYTES), self._risen("from", 7 * _BURST_BYTES), 18, 0),
+            nvlink=NvLink(
+                1024.0 * self._risen("to", 7 * _BURST_BYTES // 1024),
+                1024.0 * self._risen("from", 7 * _BURST_BYTES // 1024),
+                18,
+                0,
+            ),
             health=self._health(),
         )
 
@@ -77,8 +93,9 @@ class RestlessGpu:
             remapped_rows=tuple(
                 (kind, 0.0) for kind in ("correctable", "uncorrectable", "pending", "failed")
             ),
-            throttle_seconds_total=tuple(
-                (reason, self._risen(reason, 1_000_000_000) / 1e9) for reason in _REASONS
+            throttle_seconds_total=(
+                ("sw_power_cap", self._risen("sw_power_cap", 1_000_000_000) / 1e9),
+                *((reason, 0.0) for reason in _REASONS),
             ),
             recovery_action=0,
             persistence_mode=True,
