@@ -9,6 +9,7 @@ by their power caps, which is what a full node does.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from exporter.cycle import CycleSettings, initial, step
@@ -115,12 +116,11 @@ def gpus(count: int) -> list[RestlessGpu]:
     return [RestlessGpu(index, random.Random(index)) for index in range(count)]  # noqa: S311 -- guards nothing
 
 
-def node_snapshots(seconds: int, gpu_count: int, start: float) -> list[Snapshot]:
-    """Of a node with a busy engine and so many GPUs: one snapshot a second from ``start`` on."""
+def node_snapshots(seconds: int, gpu_count: int, start: float) -> Iterator[Snapshot]:
+    """Of a node with a busy engine and so many GPUs: one snapshot a second from ``start`` on, made when asked for."""
     scrapes, dialect, all_gpus = replay("vllm-0.32.0"), VllmDialect(), gpus(gpu_count)
     reader = Reader(dialect.interpret)
     state = initial(CycleSettings(version="bench"))
-    snapshots = []
     for second in range(seconds):
         at = start + second
         sample = dialect.sample(
@@ -133,5 +133,4 @@ def node_snapshots(seconds: int, gpu_count: int, start: float) -> list[Snapshot]
         state, snapshot = step(state, at + 0.1, observations)
         for failure in snapshot.failures:
             raise failure.error
-        snapshots.append(snapshot)
-    return snapshots
+        yield snapshot
