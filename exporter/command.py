@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from starlette.routing import Route
 
 from exporter.clock import anchored_clock
 from exporter.cycle import CycleSettings, State, initial, step
@@ -21,6 +22,8 @@ from exporter.derive.phenomenon import EngineFacts
 from exporter.facts import engine_facts
 from exporter.live import LiveCycle, read_all_once
 from exporter.publication import Board
+from exporter.recorder_api import PATH as RECORDER_API
+from exporter.recorder_api import RecorderPage
 from exporter.render import PLAIN
 from exporter.service import application, listening_socket, make_server
 from exporter.settings import Loaded, RefusedError, SettingsError, load_with_places
@@ -109,6 +112,12 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     if not settings.engines:
         raise UsageFailure(_no_engine(config_file, is_empty=loaded.file_is_empty))
     if once:
+        if recorder:
+            raise UsageFailure(
+                "--once ends after one cycle and records nothing: leave out --recorder or --once"
+            )
+        if settings.recorder:
+            logger.info("--once records nothing: %s is left as it is", settings.recorder.path)
         _print_once(_live_cycle(settings, facts))
     else:
         _serve(settings, _live_cycle(settings, facts), web, tls)
@@ -181,7 +190,9 @@ def _serve(
         listener = listening_socket(host, port)
     except OSError as error:
         raise click.ClickException(_cant_listen(settings.listen, error)) from error
-    server = make_server(application(cycle.board, passwords), tls=tls, headers=web.http_server_config.headers)
+    page = RecorderPage(settings.recorder.path if settings.recorder else None, cycle.clock)
+    pages = application(cycle.board, passwords, [Route(RECORDER_API, page, methods=["GET"])])
+    server = make_server(pages, tls=tls, headers=web.http_server_config.headers)
     cycle.keeper = recorder = _started_recorder(settings.recorder)
     names = ", ".join(engine.name for engine in settings.engines)
     logger.info("listening on %s, reading %s", _shown(listener, secure=tls is not None), names)

@@ -20,6 +20,7 @@ from exporter.landing_strip import ages_of_old, answers, how_old, present, strip
 from exporter.landing_values import age, raised, said, seconds, shown
 from exporter.observation import SourceStatus
 from exporter.publication import Publication
+from exporter.recorder_signals import RECORDER_UP
 from exporter.signal import PEAK_SECONDS, Scope, Signal
 from exporter.snapshot import Value
 from exporter.source_signals import SIGNAL_INFO
@@ -57,6 +58,8 @@ def _page(publication: Publication) -> str:
         datetime.fromtimestamp(snapshot.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if snapshot.at else "never"
     )
     old = ages_of_old(publication)
+    records = any(value.signal is RECORDER_UP for value in snapshot.values)
+    recording = ' <a href="/api/v1/recorder">last hour, recorded</a>' if records else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -64,7 +67,8 @@ def _page(publication: Publication) -> str:
         '<noscript><meta http-equiv="refresh" content="5"></noscript>'
         f"<style>{STYLE}</style></head><body>"
         "<header><h1>thrashold</h1><p>KV cache signals of LLM engines, once a second</p>"
-        '<nav><a href="/metrics">metrics</a> <a href="/-/ready">ready</a> <a href="/-/healthy">healthy</a></nav>'
+        '<nav><a href="/metrics">metrics</a> <a href="/-/ready">ready</a> <a href="/-/healthy">healthy</a>'
+        f"{recording}</nav>"
         '</header><p id="lost" class="bad" hidden>The sidecar does not answer; this page stands still.</p>'
         f'<main><p class="state">{verdict(publication)} <time>{at}</time></p>'
         f"{strip(publication, old)}{gpu_table(snapshot.values, snapshot.at)}"

@@ -6,8 +6,8 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +15,10 @@ import click
 
 from exporter.recorder_export import export_openmetrics
 from exporter.recorder_file import RecordingError
+from exporter.recorder_info import lines, overview
 from exporter.recorder_reader import Recording
+from exporter.recorder_selection import Selection, UnknownSignalError
+from exporter.recorder_times import instant
 
 
 class Instant(click.ParamType[float]):
@@ -28,19 +31,9 @@ class Instant(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            seconds = float(value)
-        except ValueError:
-            pass
-        else:
-            if abs(seconds) < 1e12:  # noqa: PLR2004 -- also refuses nan and milliseconds
-                return seconds
-        try:
-            at = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(
-                f"{value!r} is neither seconds since the epoch nor like 2026-01-31T13:00:00Z", param, ctx
-            )
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+            return instant(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.group()
@@ -50,26 +43,49 @@ def recorder() -> None:
 
 @recorder.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--signals", is_flag=True, help="List all signals: kind, number of series, name.")
+def info(file: Path, signals: bool) -> None:  # noqa: FBT001 - click calls by name
+    """Say what a recording holds.
+
+    Since when, how much, of which engines and GPUs, and what is missing; also while it is being written.
+    """
+    try:
+        with Recording(file) as recording:
+            found = overview(recording)
+    except RecordingError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(str(file))
+    for line in lines(found, time.time(), with_signals=signals):
+        click.echo(line)
+
+
+@recorder.command()
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--out",
     required=True,
     type=click.Path(path_type=Path),
-    help="Where to write; - is standard output.",
+    help="Where to write: Parquet where it ends in .parquet, else OpenMetrics; - is standard output.",
 )
 @click.option("--from", "start", type=Instant(), help="Begin here: seconds since the epoch or ISO 8601.")
 @click.option("--to", "end", type=Instant(), help="End before this.")
-def export(file: Path, out: Path, start: float | None, end: float | None) -> None:
-    """Write a recording as OpenMetrics, also while it is being written."""
-    if out.suffix == ".parquet":
-        raise click.UsageError(
-            "Parquet needs the analysis extra, which is to come; OpenMetrics goes to any other OUT"
-        )
+@click.option(
+    "--signal", "signals", metavar="NAME", multiple=True, help="Only this signal. Repeatable.  [default: all]"
+)
+def export(file: Path, out: Path, start: float | None, end: float | None, signals: tuple[str, ...]) -> None:
+    """Write a recording as OpenMetrics or Parquet.
+
+    Also while it is being written. A sidecar that records gives the same at /api/v1/recorder.
+    """
+    write = _parquet() if out.suffix == ".parquet" else export_openmetrics
     if start is not None and end is not None and start >= end:
         raise click.UsageError("--from must be before --to")
     try:
         with Recording(file) as recording, _written(out) as stream:
-            written = export_openmetrics(recording, stream, start, end)
+            written = write(recording, stream, Selection(start, end, signals))
+    except UnknownSignalError as error:
+        raise click.UsageError(str(error)) from error
     except RecordingError as error:
         raise click.ClickException(str(error)) from error
     except BrokenPipeError:
@@ -79,6 +95,19 @@ def export(file: Path, out: Path, start: float | None, end: float | None) -> Non
         raise click.ClickException(f"can't write {out}: {error.strerror}") from error
     else:
         click.echo(f"{written} values", err=True)
+
+
+def _parquet() -> Callable[[Recording, BinaryIO, Selection], int]:
+    try:
+        from exporter.recorder_parquet import export_parquet  # noqa: PLC0415 - an extra, and slow to load
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("pyarrow"):
+            raise
+        raise click.ClickException(
+            "Parquet needs pyarrow, which comes with an extra: pip install 'thrashold[analysis]';"
+            " OpenMetrics goes to any other OUT"
+        ) from error
+    return export_parquet
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -35,12 +35,12 @@ class Series:
 
 
 class Family(NamedTuple):
-    """A signal that a recording knows, and of how many series."""
+    """A signal that a recording knows, and its series: their labels by number, in order of the labels."""
 
     name: str
     kind: Kind
     help: str
-    series: int
+    series: Mapping[int, Mapping[str, str]]
 
 
 class Recording:
@@ -68,20 +68,37 @@ class Recording:
     ) -> None:
         self._connection.close()
 
-    def families(self) -> list[Family]:
-        """All signals, by name."""
-        rows = self._execute(
-            "SELECT name, kind, help, count(*) FROM signal JOIN series ON series.signal = signal.name"
-            " GROUP BY name ORDER BY name"
-        )
-        return [Family(name, Kind(kind), text, count) for name, kind, text, count in rows]
+    def families(self, names: Collection[str] | None = None) -> list[Family]:
+        """All signals by name, or those of ``names`` (as they are scraped)."""
+        found: dict[str, Family] = {}
+        series: dict[int, Mapping[str, str]] = {}
+        for name, kind, text, number, labels in self._execute(
+            "SELECT name, kind, help, id, labels FROM signal JOIN series ON series.signal = signal.name"
+            " ORDER BY name, labels"
+        ):
+            if names is None or name in names:
+                if name not in found:
+                    series = {}
+                    found[name] = Family(name, Kind(kind), text, series)
+                series[number] = json.loads(labels)
+        return list(found.values())
 
-    def cycles(self) -> int:
-        """How many cycles are recorded."""
+    def cycles(self, start: float | None = None, end: float | None = None) -> int:
+        """How many cycles are recorded; within a range, up to a minute's more at either side."""
+        first, last = _milliseconds(start, end)
         rows = self._execute(
-            "SELECT (SELECT coalesce(sum(ticks), 0) FROM chunk) + (SELECT count(*) FROM tick)"
+            "SELECT (SELECT coalesce(sum(ticks), 0) FROM chunk WHERE last >= ?1 AND start <= ?2)"
+            " + (SELECT count(*) FROM tick WHERE at >= ?1 AND at <= ?2)",
+            (first, last),
         )
         return int(rows[0][0])
+
+    def times(self) -> array[float]:
+        """When each cycle was, in seconds since the epoch, rising."""
+        times = array("d")
+        for chunk in self._chunks(None, None, ()):
+            times.extend(chunk.times)
+        return array("d", sorted(set(times)))
 
     def read(
         self, start: float | None = None, end: float | None = None, names: Collection[str] | None = None
@@ -92,7 +109,14 @@ class Recording:
         where given, by name and labels. All of them are in memory before the first one comes, 16 bytes
         a value.
         """
-        wanted = self._wanted(names)
+        families = self.families(names)
+        found = self.values({number for family in families for number in family.series}, start, end)
+        return _series(families, found)
+
+    def values(
+        self, wanted: Collection[int], start: float | None = None, end: float | None = None
+    ) -> dict[int, tuple[array[float], array[float]]]:
+        """Read times and values of the series ``wanted``, by their numbers, those that have any."""
         found: dict[int, tuple[array[float], array[float]]] = {}
         last, in_order = float("-inf"), True
         for whole in self._chunks(start, end, wanted):
@@ -106,38 +130,11 @@ class Recording:
                     times, all_values = found.setdefault(number, (array("d"), array("d")))
                     times.extend(chunk.times if places is None else [chunk.times[each] for each in places])
                     all_values.extend(values)
-        return self._series(wanted, found, in_order=in_order)
-
-    def _series(
-        self,
-        wanted: Mapping[int, tuple[str, Kind, str]],
-        found: dict[int, tuple[array[float], array[float]]],
-        *,
-        in_order: bool,
-    ) -> Iterator[Series]:
-        for number, (name, kind, labels) in wanted.items():
-            if number in found:
-                times, values = found.pop(number)
-                if not in_order:
-                    times, values = _ordered(times, values)
-                yield Series(name, kind, json.loads(labels), times, values)
-
-    def _wanted(self, names: Collection[str] | None) -> dict[int, tuple[str, Kind, str]]:
-        """Each series by its number, in order of name and labels."""
-        rows = self._execute(
-            "SELECT id, signal, kind, labels FROM series JOIN signal ON series.signal = signal.name"
-            " ORDER BY signal, labels"
-        )
-        return {
-            number: (name, Kind(kind), labels)
-            for number, name, kind, labels in rows
-            if names is None or name in names
-        }
+        return found if in_order else {number: _ordered(*each) for number, each in found.items()}
 
     def _chunks(self, start: float | None, end: float | None, wanted: Collection[int]) -> Iterator[Chunk]:
         """Decode the chunks of that time, then the ticks, each as a chunk of its own."""
-        first = -(1 << 62) if start is None else int(start * 1000) - 1
-        last = 1 << 62 if end is None else int(end * 1000) + 1
+        first, last = _milliseconds(start, end)
         query = "SELECT start, data FROM chunk WHERE last >= ? AND start <= ? ORDER BY start, id"
         ticks = "SELECT at, data FROM tick WHERE at >= ? AND at <= ? ORDER BY at, id"
         try:
@@ -153,9 +150,9 @@ class Recording:
         except (FormatError, sqlite3.Error) as error:
             raise RecordingError(f"{self.path}: is damaged: {error}") from error
 
-    def _execute(self, query: str) -> list[tuple[Any, ...]]:
+    def _execute(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         try:
-            return self._connection.execute(query).fetchall()
+            return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise RecordingError(f"{self.path}: can't be read: {error}") from error
 
@@ -172,6 +169,22 @@ def read(
     """
     with Recording(path) as recording:
         return recording.read(start, end, names)
+
+
+def _series(
+    families: Iterable[Family], found: dict[int, tuple[array[float], array[float]]]
+) -> Iterator[Series]:
+    for family in families:
+        for number, labels in family.series.items():
+            if number in found:
+                yield Series(family.name, family.kind, labels, *found.pop(number))
+
+
+def _milliseconds(start: float | None, end: float | None) -> tuple[int, int]:
+    """A range in the file's unit that leaves nothing out; what it has too much is cut off later."""
+    first = -(1 << 62) if start is None else int(start * 1000) - 1
+    last = 1 << 62 if end is None else int(end * 1000) + 1
+    return first, last
 
 
 def _cut(chunk: Chunk, start: float | None, end: float | None) -> Chunk:

@@ -19,10 +19,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from exporter.signal import PEAK_SECONDS, Kind, Signal
+from exporter.signal import PEAK_SECONDS, PEAK_SUFFIX, Kind, Signal
 from exporter.snapshot import Snapshot, Value
 
-PEAK_SUFFIX = "_peak"
 _PEAK_HELP = f" Maximum of the trailing {PEAK_SECONDS:g} s."
 _PLAIN_BELOW = 1e6
 """From here on Go writes an exponent, Python not yet."""

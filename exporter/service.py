@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import uvicorn
@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.landing import CONTENT_SECURITY_POLICY, landing_page
@@ -82,8 +82,10 @@ def not_ready_because(board: Board) -> str | None:
     return "no source is fresh: " + "; ".join(reasons)
 
 
-def application(board: Board, passwords: Passwords | None = None) -> Starlette:
-    """Make the pages over ``board``, all behind ``passwords`` where there are any."""
+def application(
+    board: Board, passwords: Passwords | None = None, more: Iterable[BaseRoute] = ()
+) -> Starlette:
+    """Make the pages over ``board`` and ``more`` of them, all behind ``passwords`` where there are any."""
 
     async def healthy(_request: Request) -> Response:
         return PlainTextResponse("healthy\n")
@@ -106,6 +108,7 @@ def application(board: Board, passwords: Passwords | None = None) -> Starlette:
             Route("/-/healthy", healthy),
             Route("/-/ready", ready),
             Route("/", landing),
+            *more,
         ],
         middleware=[Middleware(BasicAuth, passwords=passwords)] if passwords else [],
     )

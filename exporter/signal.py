@@ -13,6 +13,7 @@ from typing import NamedTuple
 PREFIX = "thrashold_"
 PEAK_SECONDS = 60.0
 """What a ``_peak`` twin is the maximum of: no scrape interval in use is longer."""
+PEAK_SUFFIX = "_peak"
 
 
 class Kind(enum.StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 import venv
 import zipfile
 from dataclasses import dataclass
@@ -13,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from drill.recording import DEMO_RECORDING
-from tests.exporter.running import PAGE, ROOT, clean_environment, engine, free_port, running
+from tests.exporter.running import (
+    PAGE,
+    ROOT,
+    clean_environment,
+    engine,
+    free_port,
+    hanging_engine,
+    running,
+)
 
 _SECONDS = 100
 
@@ -92,6 +101,27 @@ def test_the_command_works_from_another_folder(installed: Installed) -> None:
     assert nobody.returncode == 1
     assert "thrashold_source_up{" in nobody.stdout
     assert "refused" in nobody.stderr
+
+
+def test_a_recording_is_served_and_its_export_says_what_it_lacks(
+    installed: Installed, tmp_path: Path
+) -> None:
+    file = tmp_path / "recording"
+    command = (str(installed.programs / "thrashold"), "exporter")
+    with (
+        hanging_engine() as url,
+        running("--engine", url, "--recorder", str(file), command=command) as sidecar,
+    ):
+        deadline = time.monotonic() + _SECONDS
+        while "thrashold_cycles_total " not in (text := sidecar.get("/api/v1/recorder").text):
+            assert time.monotonic() < deadline, text
+            time.sleep(0.1)
+        assert text.endswith("# EOF\n")
+        sidecar.terminate()
+    assert "cycles " in well(installed.call("thrashold", "recorder", "info", str(file)))
+    parquet = installed.call("thrashold", "recorder", "export", str(file), "-o", str(tmp_path / "a.parquet"))
+    assert parquet.returncode == 1
+    assert "pip install 'thrashold[analysis]'" in parquet.stderr
 
 
 def test_the_demo_runs_without_extras(installed: Installed) -> None:

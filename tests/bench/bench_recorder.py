@@ -1,7 +1,7 @@
 """What the flight recorder takes: bytes a day, CPU, and what a kill costs it.
 
-An engine is the replay of a real one, busy all day. The signals of eight GPUs stand in for those of
-a sampler: gauges that wander and byte counters that rise in bursts, none of them ever the same twice.
+An engine is the replay of a real one, busy all day; its eight GPUs are restless. All signals of the
+catalogue that these have are recorded.
 """
 
 from __future__ import annotations
@@ -16,48 +16,23 @@ from pathlib import Path
 from exporter.recorder import QUEUE_SIZE, Recorder
 from exporter.recorder_file import size_in_bytes
 from exporter.recorder_reader import read
-from exporter.signal import Kind
-from exporter.snapshot import Snapshot, Value
+from exporter.signal import Scope
+from exporter.snapshot import Snapshot
 from tests.bench import report
-from tests.bench.bench_cycle import Cycle
-from tests.bench.replay import replay
 from tests.bench.report import Figure
-from tests.support.recorder import kill_a_writer, signal
+from tests.bench.restless_gpus import node_snapshots
+from tests.support.recorder import kill_a_writer
 
 BAR_MEGABYTES_A_DAY = 50.0
 BAR_CPU_PERCENT = 0.3
 BAR_LOST_SECONDS = 2.0
 
+_START = 1_800_000_000.0
 _GPUS = 8
-_GAUGES = [signal(f"gpu_gauge_{place}", Kind.GAUGE, ("uuid",)) for place in range(7)]
-_COUNTERS = [signal(f"gpu_{place}_total", Kind.COUNTER, ("uuid",)) for place in range(4)]
 _SECONDS = 1200
 _DAY = 86_400
 _KILLS = 50
 _PACED, _PACE_SECONDS = 200, 0.1
-
-
-def _snapshots() -> list[Snapshot]:
-    chance = random.Random(1)  # noqa: S311 -- repeatable, guards nothing
-    cycle = Cycle.over(replay("vllm-0.32.0"))
-    gauges = {(each, str(gpu)): chance.random() for each in _GAUGES for gpu in range(_GPUS)}
-    counters = {(each, str(gpu)): 0.0 for each in _COUNTERS for gpu in range(_GPUS)}
-    snapshots = []
-    for _ in range(_SECONDS):
-        cycle.run()
-        if cycle.snapshot is None:
-            raise AssertionError("a cycle makes a snapshot")
-        for key in gauges:
-            gauges[key] += chance.gauss(0, 0.01)
-        for key in counters:
-            counters[key] += chance.randrange(40_000_000_000)
-        of_gpus = [
-            Value(each, (gpu,), value, is_peak=False)
-            for (each, gpu), value in (*gauges.items(), *counters.items())
-        ]
-        snapshot = cycle.snapshot
-        snapshots.append(Snapshot(snapshot.at, (*snapshot.values, *of_gpus), ready=True))
-    return snapshots
 
 
 def _recorded(snapshots: list[Snapshot], path: Path) -> int:
@@ -81,8 +56,9 @@ def _cost(snapshots: list[Snapshot], path: Path) -> None:
     # what the second half adds: the newest minute, not yet folded, is there only once
     added = -_recorded(snapshots[:half], path) + _recorded(snapshots[half:], path)
     cpu = time.process_time() - began
-    values = len([value for value in snapshots[-1].values if not value.is_peak])
-    report.line(f"  {len(snapshots)} s of {values} series")
+    values = [value for value in snapshots[-1].values if not value.is_peak]
+    of_gpus = sum(value.signal.scope is Scope.GPU for value in values)
+    report.line(f"  {len(snapshots)} s of {len(values)} series, {of_gpus} of them of {_GPUS} GPUs")
     a_day = added / (len(snapshots) - half) * _DAY / 1e6
     report.record(Figure("recorder, a day of 8 GPUs and an engine", a_day, "MB", BAR_MEGABYTES_A_DAY))
     report.record(
@@ -94,15 +70,16 @@ def _cost(snapshots: list[Snapshot], path: Path) -> None:
     report.record(Figure("recorder, reading back", points / seconds / 1e6, "million values a second"))
 
 
-def _paced(snapshots: list[Snapshot], path: Path) -> None:
-    """The same with time to sleep in between: what a cycle costs that finds its caches cold."""
+def _paced(path: Path) -> None:
+    """The same with time to sleep in between, each cycle's snapshot just made, as in life; making it isn't counted."""
     recorder = Recorder(path)
     recorder.start()
-    began = time.process_time()
-    for snapshot in snapshots[:_PACED]:
+    cpu = 0.0
+    for snapshot in node_snapshots(_PACED, _GPUS, _START):
+        began = time.process_time()
         recorder.put(snapshot)
         time.sleep(_PACE_SECONDS)
-    cpu = time.process_time() - began
+        cpu += time.process_time() - began
     recorder.close(60)
     report.record(Figure("recorder CPU, paced", 100 * cpu / _PACED, "% of a core", BAR_CPU_PERCENT))
 
@@ -128,9 +105,9 @@ def _kills(folder: Path) -> None:
 def main() -> None:
     """Prints the figures."""
     with tempfile.TemporaryDirectory() as name:
-        snapshots = _snapshots()
+        snapshots = list(node_snapshots(_SECONDS, _GPUS, _START))
         _cost(snapshots, Path(name) / "recording")
-        _paced(snapshots, Path(name) / "paced")
+        _paced(Path(name) / "paced")
         _kills(Path(name))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     report.line(f"  the benchmark itself took {memory:.0f} MiB")

@@ -66,15 +66,20 @@ class Sidecar:
 
 
 @contextmanager
-def sidecar(command: Sequence[str], engine_port: int, folder: Path) -> Iterator[Sidecar]:
-    """A running sidecar, ``command`` being the whole command line's; its log goes to ``folder``."""
+def sidecar(
+    command: Sequence[str], engine_port: int, folder: Path, more: Sequence[str] = ()
+) -> Iterator[Sidecar]:
+    """A running sidecar, ``command`` being the whole command line's; its log goes to ``folder``.
+
+    ``more`` are further arguments of it.
+    """
     log = folder / "sidecar.log"
     arguments = ["exporter", "--engine", f"http://127.0.0.1:{engine_port}", "--listen", "127.0.0.1:0"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("THRASHOLD_")}
     with log.open("wb") as output:
         began = time.monotonic()
         process = subprocess.Popen(
-            [*command, *arguments], stderr=output, stdout=output, cwd=ROOT, env=variables
+            [*command, *arguments, *more], stderr=output, stdout=output, cwd=ROOT, env=variables
         )
     try:
         while (found := _LISTENING.search(log.read_text(encoding="utf-8"))) is None:

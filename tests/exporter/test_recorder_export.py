@@ -8,10 +8,11 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from exporter import recorder_export
+from exporter import recorder_export, recorder_selection
 from exporter.recorder_command import recorder as command
 from exporter.recorder_export import export_openmetrics
 from exporter.recorder_reader import Recording, read
+from exporter.recorder_selection import Selection
 from exporter.recorder_writer import RecordingWriter, Retention
 from exporter.signal import Kind
 from tests.exporter.golden import KV_BYTES_PER_TOKEN
@@ -47,7 +48,7 @@ def parsed(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[tupl
 def exported(file: Path, **limits: float) -> str:
     out = io.BytesIO()
     with Recording(file) as recording:
-        written = export_openmetrics(recording, out, **limits)
+        written = export_openmetrics(recording, out, Selection(**limits))
     text = out.getvalue().decode()
     assert written == len([line for line in text.splitlines() if not line.startswith("#")])
     return text
@@ -79,7 +80,7 @@ def test_families_stay_whole_however_little_memory_there_is(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = exported(file)
-    monkeypatch.setattr(recorder_export, "_POINTS_AT_ONCE", 1)
+    monkeypatch.setattr(recorder_selection, "_VALUES_AT_ONCE", 1)
     monkeypatch.setattr(recorder_export, "_LINES_AT_ONCE", 7)
     assert exported(file) == at_once
 
@@ -122,6 +123,16 @@ def test_the_command_writes_a_whole_file_or_none(file: Path, tmp_path: Path) -> 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["metrics.om", "recording"]
 
 
+def test_the_command_takes_the_signals_that_are_named(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "metrics.om"
+    names = ("--signal", "kv_usage_ratio", "--signal", "thrashold_labelled")
+    assert call(file, "-o", out, *names) == (0, "134 values\n")
+    assert {name for name, _ in parsed(out.read_text(encoding="utf-8"))} == {
+        "thrashold_kv_usage_ratio",
+        "thrashold_labelled",
+    }
+
+
 def test_the_command_writes_to_standard_output(file: Path) -> None:
     result = CliRunner().invoke(command, ["export", str(file), "-o", "-"])
     assert result.stdout.endswith("# EOF\n")
@@ -144,10 +155,16 @@ def test_the_command_takes_times_as_people_write_them(
 
 def test_the_command_says_what_it_can_not_use(file: Path, tmp_path: Path) -> None:
     for arguments, text in (
-        (["-o", tmp_path / "a.parquet"], "Parquet needs the analysis extra, which is to come"),
+        (["-o", tmp_path / "a", "--signal", "nothing"], "no signal nothing is recorded\n"),
+        (["-o", tmp_path / "a", "--signal", "labeled"], "; did you mean labelled?"),
+        (
+            ["-o", tmp_path / "a", "--signal", "kv_usage_ratio_peak"],
+            ": peaks are left out; take kv_usage_ratio\n",
+        ),
+        (["-o", tmp_path / "a", "--from", "1800000000000"], "seconds since the epoch are meant"),
         (
             ["-o", tmp_path / "a", "--from", "yesterday"],
-            "'yesterday' is neither seconds since the epoch nor like",
+            "'yesterday' is neither seconds since the epoch nor a time such as",
         ),
         (["-o", tmp_path / "a", "--from", "nan"], "'nan' is neither"),
         (["-o", tmp_path / "a", "--from", "20", "--to", "10"], "--from must be before --to"),

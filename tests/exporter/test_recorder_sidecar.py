@@ -76,6 +76,19 @@ def test_a_newer_recording_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_once_says_that_it_records_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "recording"
+    refused = call("--engine", "http://127.0.0.1:1", "--once", "--recorder", str(file))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Error: --once ends after one cycle and records nothing: leave out --recorder or" in refused.stderr
+    with engine(PAGE) as url:
+        done = call("--engine", url, "--once", environ={"THRASHOLD_RECORDER_PATH": str(file)})
+    assert done.returncode == 0
+    assert f"--once records nothing: {file} is left as it is" in done.stderr
+    assert "thrashold_recorder_up" not in done.stdout
+    assert not file.exists()
+
+
 def test_settings_say_where_and_how_much(tmp_path: Path) -> None:
     file = tmp_path / "settings.yml"
     file.write_text("recorder: {path: flight.db, keep_hours: 24}\n", encoding="utf-8")
