@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from exporter.gpu_sample import GpuSample
 from exporter.sample import EngineSample
+from exporter.snapshot import Value
+
+ENGINE = "engine"
+"""The kind of source that a sidecar is there for: it is ready, and exits well, by those alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,11 @@ class SourceStatus:
 class Observation:
     """What one source has to show at one cycle: its status and its newest samples, if any.
 
-    ``gpus`` holds one sample for each GPU the source knows of, those it has lost included.
+    ``gpus`` holds one sample for each GPU the source knows of, those it has lost included. ``own`` is what
+    the source tells of itself beyond its status: values of signals with scope SOURCE, shown as they are.
     """
 
     status: SourceStatus
     engine: EngineSample | None = None
     gpus: tuple[GpuSample, ...] = ()
+    own: tuple[Value, ...] = ()

@@ -17,7 +17,7 @@ from exporter.dialects.registry import detect
 from exporter.engine_settings import EngineSettings
 from exporter.exposition import Reader
 from exporter.facts import keys_for_bytes
-from exporter.observation import Observation, SourceStatus
+from exporter.observation import ENGINE, Observation, SourceStatus
 from exporter.sample import EngineSample
 from exporter.sources.endpoint import Endpoint, Reply
 from exporter.sources.failure import ReadFailedError, Reason, one_line
@@ -74,7 +74,7 @@ class EngineSource:
         sample = self._sample
         status = SourceStatus(
             self._name,
-            "engine",
+            ENGINE,
             self._answering,
             None if sample is None else sample.at,
             None if sample is None else sample.read_seconds,
