@@ -11,6 +11,7 @@ from drill.fake_nvml.library import BuildError, build, functions
 from drill.fake_nvml.profiles import (
     A100,
     DRIVER_470,
+    DRIVER_535,
     DRIVER_590,
     GB10,
     H100,
@@ -30,6 +31,7 @@ __all__ = [
     "A100",
     "ANY_FUNCTION",
     "DRIVER_470",
+    "DRIVER_535",
     "DRIVER_590",
     "GB10",
     "H100",

@@ -6,7 +6,7 @@ from ctypes import Array, Structure, c_char, c_double, c_int32, c_uint32, c_uint
 from enum import IntEnum, IntFlag
 
 MAGIC = 0x464E564C
-VERSION = 1
+VERSION = 2
 MAX_DEVICES = 8
 MAX_INSTANCES = 8
 MAX_LINKS = 18

@@ -64,7 +64,7 @@ class Device(Structure):
         ("metric_count", c_uint32),
         ("process_count", c_uint32),
         ("remapped", c_uint32 * 4),
-        ("spare", c_uint32),
+        ("gpm_lag_us", c_uint32),
         ("memory_total", c_uint64),
         ("memory_used", c_uint64),
         ("memory_reserved", c_uint64),
@@ -116,6 +116,7 @@ class Device(Structure):
     metric_count: int
     process_count: int
     remapped: Array[c_uint32]
+    gpm_lag_us: int
     memory_total: int
     memory_used: int
     memory_reserved: int
@@ -150,6 +151,8 @@ class Board(Structure):
         ("rule_count", c_uint32),
         ("event_count", c_uint32),
         ("calls", c_uint64),
+        ("wide_processes", c_uint32),
+        ("spare", c_uint32),
         ("rules", Rule * MAX_RULES),
         ("events", Event * MAX_EVENTS),
         ("devices", Device * MAX_DEVICES),
@@ -166,6 +169,7 @@ class Board(Structure):
     rule_count: int
     event_count: int
     calls: int
+    wide_processes: int
     rules: Array[Rule]
     events: Array[Event]
     devices: Array[Device]

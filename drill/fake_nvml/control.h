@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x464e564cu
-#define CONTROL_VERSION 1u
+#define CONTROL_VERSION 2u
 #define MAX_DEVICES 8
 #define MAX_INSTANCES 8
 #define MAX_LINKS 18 /* NVML_NVLINK_MAX_LINKS */
@@ -113,7 +113,7 @@ struct device {
     uint32_t sm_clock, memory_clock;                     /* MHz */
     uint32_t instance_count, field_count, metric_count, process_count;
     uint32_t remapped[4]; /* correctable, uncorrectable, pending, failed */
-    uint32_t spare;
+    uint32_t gpm_lag_us;  /* a GPM sample shows what had flowed so long ago */
     uint64_t memory_total, memory_used, memory_reserved; /* bytes */
     uint64_t bar1_total, bar1_used;                      /* bytes */
     uint64_t energy_mj, clock_reasons, event_types;
@@ -135,6 +135,8 @@ struct control {
     double clock_us;    /* above 0: the time, instead of the machine's monotonic clock */
     uint32_t rule_count, event_count;
     uint64_t calls; /* counted by the library */
+    uint32_t wide_processes; /* the third process list has entries of 32 bytes, as in drivers 535.43 to 535.86 */
+    uint32_t spare;
     struct rule rules[MAX_RULES];
     struct event events[MAX_EVENTS]; /* a ring: event n lies at n % MAX_EVENTS */
     struct device devices[MAX_DEVICES];

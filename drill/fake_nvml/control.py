@@ -72,7 +72,7 @@ class Control:
             # the mapping lives as long as the block that lies in it
             self.board = Board.from_buffer(mmap.mmap(opened.fileno(), BOARD_BYTES))
         self.board.driver, self.board.nvml = driver.version.encode(), driver.nvml.encode()
-        self.board.cuda = driver.cuda
+        self.board.cuda, self.board.wide_processes = driver.cuda, driver.wide_processes
         self.board.clock_us = _CLOCK_START_US if own_clock else 0
         self.board.window_us = 0 if own_clock else round(WINDOW_SECONDS * 1e6)
         self.board.device_count = len(profiles)

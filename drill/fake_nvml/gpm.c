@@ -45,7 +45,7 @@ static result fill(const struct target *at, struct gpm_sample *sample)
         return INVALID_ARGUMENT;
     sample->at_us = now_us();
     for (int flow = 0; flow < FLOWS; flow++)
-        sample->bytes[flow] = flowed(at->device, (enum flow)flow, sample->at_us);
+        sample->bytes[flow] = flowed(at->device, (enum flow)flow, sample->at_us - at->device->gpm_lag_us);
     sample->device = at->index + 1;
     return SUCCESS;
 }

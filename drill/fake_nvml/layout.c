@@ -42,10 +42,10 @@ API const char *fakeNvmlLayout(void)
     SIZE(process); AT(process, sm_util); AT(process, memory);
     SIZE(event); AT(event, type);
     SIZE(device); AT(device, features); AT(device, gpu_util); AT(device, power_mw); AT(device, nvlink_active);
-    AT(device, remapped); AT(device, memory_total); AT(device, energy_mj); AT(device, violations_ns); AT(device, ecc);
+    AT(device, remapped); AT(device, gpm_lag_us); AT(device, memory_total); AT(device, energy_mj); AT(device, violations_ns); AT(device, ecc);
     AT(device, link_errors); AT(device, flows); AT(device, instances); AT(device, fields);
     AT(device, metrics); AT(device, processes);
     SIZE(control); AT(control, driver); AT(control, cuda); AT(control, clock_us); AT(control, rule_count);
-    AT(control, calls); AT(control, rules); AT(control, events); AT(control, devices);
+    AT(control, calls); AT(control, wide_processes); AT(control, rules); AT(control, events); AT(control, devices);
     return text;
 }

@@ -43,6 +43,7 @@ struct pci_info {
 };
 struct process_info_v1 { unsigned int pid; unsigned long long memory; };
 struct process_info { unsigned int pid; unsigned long long memory; unsigned int gpu_instance, compute_instance; };
+struct wide_process_info { struct process_info info; unsigned long long protected_memory; };
 struct process_utilization {
     unsigned int pid;
     unsigned long long timestamp;

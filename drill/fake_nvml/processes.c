@@ -11,18 +11,24 @@ static int is_on(const struct target *at, const struct process *process)
                              && process->compute_instance == at->instance->compute_instance);
 }
 
+static struct process_info told(const struct process *process)
+{
+    return (struct process_info){process->pid, process->memory, process->gpu_instance, process->compute_instance};
+}
+
 /* Writes what fits and tells how many there are: callers ask for the number first, with no room. */
 static result list(const struct target *at, enum process_kind kind, unsigned int *count, struct process_info *out,
-                   struct process_info_v1 *old)
+                   struct process_info_v1 *old, int are_wide)
 {
     unsigned int room = out || old ? *count : 0, found = 0;
     for (uint32_t i = 0; i < at->device->process_count && i < MAX_PROCESSES; i++) {
         const struct process *process = &at->device->processes[i];
         if (process->kind != kind || !is_on(at, process))
             continue;
-        if (found < room && out)
-            out[found] = (struct process_info){process->pid, process->memory, process->gpu_instance,
-                                               process->compute_instance};
+        if (found < room && are_wide && out)
+            ((struct wide_process_info *)out)[found] = (struct wide_process_info){told(process), 0};
+        else if (found < room && out)
+            out[found] = told(process);
         if (found < room && old)
             old[found] = (struct process_info_v1){process->pid, process->memory};
         found++;
@@ -32,23 +38,24 @@ static result list(const struct target *at, enum process_kind kind, unsigned int
 }
 
 /* The second version's layout was that of the third from the start. */
-#define LIST(function, kind)                                                                      \
+#define LIST(function, kind, are_wide)                                                            \
     API result function(handle which, unsigned int *count, struct process_info *out)              \
     {                                                                                             \
         TARGET(which, FEATURE_PROCESSES, ANY_HANDLE);                                             \
-        return count ? list(&at, kind, count, out, NULL) : INVALID_ARGUMENT;                      \
+        return count ? list(&at, kind, count, out, NULL, are_wide) : INVALID_ARGUMENT;            \
     }
 
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, PROCESS_COMPUTE)
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, PROCESS_COMPUTE)
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, PROCESS_GRAPHICS)
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, PROCESS_GRAPHICS)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, PROCESS_MPS)
+#define WIDE (control()->wide_processes != 0)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, PROCESS_COMPUTE, WIDE)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, PROCESS_COMPUTE, 0)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, PROCESS_GRAPHICS, WIDE)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, PROCESS_GRAPHICS, 0)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, PROCESS_MPS, WIDE)
 
 API result nvmlDeviceGetComputeRunningProcesses(handle which, unsigned int *count, struct process_info_v1 *out)
 {
     TARGET(which, FEATURE_PROCESSES, ANY_HANDLE);
-    return count ? list(&at, PROCESS_COMPUTE, count, NULL, out) : INVALID_ARGUMENT;
+    return count ? list(&at, PROCESS_COMPUTE, count, NULL, out, 0) : INVALID_ARGUMENT;
 }
 
 static unsigned long long newest_sample(void)

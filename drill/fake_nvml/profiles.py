@@ -216,9 +216,12 @@ class Driver:
     cuda: int
     """1000 x major + 10 x minor."""
     hidden: tuple[str, ...] = ()
+    wide_processes: bool = False
+    """Its newest process list is laid out otherwise than its version says (wookayin/gpustat#161)."""
 
 
 DRIVER_590 = Driver("590.48.01", "13.590.48.01", 13010)
+DRIVER_535 = Driver("535.54.03", "12.535.54.03", 12020, wide_processes=True)
 DRIVER_470 = Driver(
     "470.256.02",
     "11.470.256.02",

@@ -44,18 +44,25 @@ class ReadError(Exception):
 
 
 class ByteCounters(NamedTuple):
-    """Running byte counters of PCIe that wrap at ``2 ** bits``. ``at`` is CLOCK_MONOTONIC of the reading."""
+    """Running byte counters of PCIe that wrap at ``2 ** bits``.
+
+    The reading lies between ``since``, before the library was asked, and ``at``, once it had answered, both of
+    CLOCK_MONOTONIC; ``since`` None: at ``at``. ``stamp`` is the library's own time of it, in seconds of any clock.
+    """
 
     at: float
     out_bytes: int
     in_bytes: int
     bits: int
+    since: float | None = None
+    stamp: float | None = None
 
 
 class ByteRates(NamedTuple):
     """Mean bytes a second over the time from ``since`` to ``at`` (CLOCK_MONOTONIC), as the library reckons.
 
-    None for one that it can't tell. ``source`` is gpm or window.
+    None for one that it can't tell. ``source`` is gpm or window. ``slack_seconds``: how far off the time between
+    ``since`` and ``at`` may be.
     """
 
     since: float
@@ -63,6 +70,7 @@ class ByteRates(NamedTuple):
     out_bytes_per_second: float | None
     in_bytes_per_second: float | None
     source: str
+    slack_seconds: float = 0.0
 
 
 class Event(NamedTuple):
@@ -105,6 +113,9 @@ class Device(Protocol):
 
     def processes(self) -> tuple[GpuProcess, ...]:
         """Who uses it."""
+
+    def left_out(self) -> tuple[tuple[str, str, float], ...]:
+        """Parts that failed without failing their group, so far: (part, reason, failed reads). Raises nothing."""
 
 
 class Backend(Protocol):

@@ -63,7 +63,7 @@ class GpuReader:
         """The group that is being read, and since when."""
         self.errors: Counter[tuple[str, str]] = Counter()
         self._clock, self._reopen, self._pace = terms.clock, terms.reopen, terms.pace
-        self._meter = meter
+        self._meter, self._left_out = meter, device.left_out
         self._started_at = self._second_at = now = terms.clock()
         self._down_by: Group | None = None
         self._down_because = ""
@@ -189,8 +189,11 @@ class GpuReader:
         return link
 
     def _composed(self, now: float) -> GpuSample:
-        errors = tuple((group, reason, float(count)) for (group, reason), count in self.errors.items())
-        sample = GpuSample(now, self.identity, reader_started_at=self._started_at, errors_total=errors)
+        errors = Counter(self.errors)
+        for part, reason, count in self._left_out():
+            errors[part, reason] += round(count)
+        told = tuple((group, reason, float(count)) for (group, reason), count in errors.items())
+        sample = GpuSample(now, self.identity, reader_started_at=self._started_at, errors_total=told)
         if self._down_by is not None:
             return sample._replace(up=False, down_because=self._down_because)
         return sample._replace(**{group.name: group.fresh(now) for group in self._groups})

@@ -8,7 +8,7 @@ from typing import Any
 from exporter.sampler.ticks import next_tick
 
 PERIODS_KEPT = 3
-"""Values older than so many of their periods vanish."""
+"""Values older than so many of their periods vanish; what is read several times a second counts as each second."""
 
 
 class Group:
@@ -41,4 +41,4 @@ class Group:
 
     def fresh(self, now: float) -> Any:  # noqa: ANN401 - any group's tuple
         """What it showed last, unless that is too old to say anything of ``now``."""
-        return self._value if now - self._at <= PERIODS_KEPT * self._seconds() else None
+        return self._value if now - self._at <= PERIODS_KEPT * max(1.0, self._seconds()) else None

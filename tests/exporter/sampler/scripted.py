@@ -65,6 +65,9 @@ class ScriptedDevice:
     def processes(self) -> tuple[GpuProcess, ...]:
         return (GpuProcess(os.getpid(), None),)
 
+    def left_out(self) -> tuple[tuple[str, str, float], ...]:
+        return ()
+
 
 class ScriptedBackend:
     version = "scripted 1"

@@ -41,6 +41,7 @@ class Gpu:
 
     failing: dict[str, Exception] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
+    parts: tuple[tuple[str, str, float], ...] = ()
     identity = GpuIdentity("GPU-a", 0)
 
     def answer(self, name: str, value: Answer) -> Answer:
@@ -75,6 +76,9 @@ class Gpu:
 
     def processes(self) -> tuple[GpuProcess, ...]:
         return self.answer("processes", (GpuProcess(1),))
+
+    def left_out(self) -> tuple[tuple[str, str, float], ...]:
+        return self.parts
 
 
 @dataclass
@@ -243,6 +247,14 @@ def test_a_lost_driver_is_reported_and_nothing_more_is_asked_in_this_turn() -> N
     bench.reader.turn()
     assert [error.reason for error in bench.reopened] == ["driver_lost"]
     assert bench.gpu.asked == {"pcie": 1, "memory": 1}
+
+
+def test_parts_that_fail_alone_are_counted_with_the_groups() -> None:
+    bench = Bench()
+    bench.gpu.parts = (("ecc", "timeout", 3.0), ("memory", "timeout", 1.0))
+    bench.gpu.failing = {"memory": ReadError("timeout", Remedy.RETRY, "")}
+    (sample,) = bench.run(1)
+    assert set(sample.errors_total) == {("ecc", "timeout", 3.0), ("memory", "timeout", 2.0)}
 
 
 def test_time_inside_the_library_is_summed_and_shown_while_it_lasts() -> None:

@@ -1,0 +1,47 @@
+"""The one door to NVIDIA's Python binding: its functions by name, its errors as ReadError."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+from exporter.sampler.backend import ReadError, Remedy
+from exporter.sampler.nvml_errors import read_error
+
+
+class Library:
+    """The binding, loaded. ``driver`` is the driver's version once it is known.
+
+    Functions are called by name, so that one that the binding or the driver lacks costs its own metric.
+    """
+
+    __slots__ = ("_binding", "driver")
+
+    def __init__(self, binding: ModuleType) -> None:
+        self._binding = binding
+        self.driver = ""
+
+    def call(self, name: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401 - what ctypes gives
+        """What the function gives. Raises ReadError."""
+        try:
+            return getattr(self._binding, name)(*arguments, **named)
+        except Exception as error:
+            raise read_error(name, error) from error
+
+    def new(self, name: str) -> Any:  # noqa: ANN401 - a structure of ctypes
+        """A structure of the binding, zeroed. Raises ReadError where it has none of this name."""
+        return self.call(name)
+
+
+def loaded() -> Library:
+    """Find the binding. Raises ReadError where it isn't installed, or isn't NVIDIA's."""
+    try:
+        binding = importlib.import_module("pynvml")
+    except ImportError as error:
+        raise ReadError("binding_not_installed", Remedy.REOPEN, "import pynvml: not found") from error
+    except Exception as error:
+        raise read_error("import pynvml", error) from error
+    if not hasattr(binding, "nvmlDeviceGetFieldValues"):
+        raise ReadError("wrong_binding", Remedy.REOPEN, "import pynvml: this is not NVIDIA's binding")
+    return Library(binding)

@@ -1,0 +1,39 @@
+"""Device memory: the second version of the call where there is one, the first where not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exporter.gpu_sample import GpuMemory
+from exporter.sampler.backend import ReadError, Remedy
+from exporter.sampler.nvml_parts import Parts
+
+_VERSION_2 = 0x02000028
+"""2 << 24 and the size of nvmlMemory_v2_t; a literal, as old bindings don't have it."""
+_CALL = "nvmlDeviceGetMemoryInfo"
+
+
+def read_memory(parts: Parts) -> GpuMemory:
+    """Memory now. Raises ReadError; with DROP where the GPU has no memory of its own to tell of (GB10)."""
+    second = parts.known("memory_v2", lambda: parts.library.call(_CALL, parts.handle, version=_VERSION_2))
+    if second is not None:
+        return _of_second(second)
+    if not parts.is_never("memory_v2"):
+        raise ReadError("no_data", Remedy.SKIP, f"{_CALL}: nothing at this moment")
+    first = parts.call(_CALL)
+    return _checked(first.total, first.used, None)
+
+
+def _of_second(info: Any) -> GpuMemory:  # noqa: ANN401 - a structure of ctypes
+    used = info.used
+    if info.reserved and used + info.free == info.total:
+        used -= info.reserved  # nvml.h reads as if it were contained, captures show that it isn't
+    return _checked(info.total, used, info.reserved)
+
+
+def _checked(total: float, used: float, reserved: float | None) -> GpuMemory:
+    if total <= 0 or not 0 <= used <= total or (reserved or 0) > total:
+        raise ReadError(
+            "bad_value", Remedy.RETRY, f"{_CALL}: {used} of {total} bytes used, {reserved} reserved"
+        )
+    return GpuMemory(float(total), float(used), None if reserved is None else float(reserved))
