@@ -17,8 +17,16 @@ def finite(value: Group) -> Group:
     A field that may be unknown becomes None, a pair of a word and such a number goes. Raises ReadError
     where the value says nothing without it.
     """
+    if _is_sound(value):  # as almost always: nothing is to be built anew
+        return value
     cleaned: Group = _cleaned(value)
     return cleaned
+
+
+def _is_sound(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_sound, value))
+    return not _is_wrong(value)
 
 
 def _is_wrong(value: object) -> bool:

@@ -15,7 +15,7 @@ from tests.exporter.sampler.sampling import COMMAND, gpus, is_alive, sampling, u
 from tests.exporter.sampler.scripted import FOLDER_VARIABLE
 
 MOST_BYTES = 20e6
-NEVER_LOADED = {"dataclasses", "msgspec", "logging", "asyncio", "inspect", "subprocess", "pathlib", "socket"}
+NEVER_LOADED = {"dataclasses", "msgspec", "logging", "asyncio", "inspect", "pathlib", "socket"}
 """Each costs memory that the sampler is not to take; measured 1.5 to 3 MB for the first four."""
 
 
@@ -107,7 +107,8 @@ def test_a_gpu_that_has_lost_its_driver_ends_the_process_too(tmp_path: Path) -> 
         (tmp_path / "fail-GPU-a").write_text("driver_lost reopen")
         frame = sampler.frame_where(lambda frame: frame.trouble)
         assert frame.trouble == ("driver_lost", "GPU-a fails: as the test says")
-        assert ("pcie", "driver_lost", 1.0) in frame.gpus[0].errors_total, "once, and no group asks again"
+        lost = [count for _, reason, count in frame.gpus[0].errors_total if reason == "driver_lost"]
+        assert lost == [1.0], "no group asks again"
         assert sampler.ended() == REOPEN_EXIT
 
 
