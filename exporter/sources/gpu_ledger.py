@@ -46,17 +46,16 @@ class GpuLedger:
 
     def __init__(self, monotonic_offset: float) -> None:
         self.newest: Frame | None = None
+        self.newest_at: float | None = None
+        """When it was made, by the sidecar's clock."""
+        self.looked_at: float | None = None
+        """When the newest was made whose sampler knew which GPUs there are."""
         self.errors: Totals[tuple[str, str, str]] = Totals()
         """By GPU and group, both empty for what belongs to none, and reason."""
         self.spent: Totals[str] = Totals()
         """``cpu`` and ``driver``, in seconds."""
         self._offset = monotonic_offset
         self._known: dict[str, _Known] = {}
-
-    @property
-    def newest_at(self) -> float | None:
-        """When the newest frame was made, by the sidecar's clock."""
-        return None if self.newest is None else self.newest.at + self._offset
 
     def take(self, frame: Frame) -> None:
         """Take a frame; frames come in order."""
@@ -69,7 +68,9 @@ class GpuLedger:
         self.errors.take(failures, anew=anew)
         if frame.own is not None:
             self.spent.take({"cpu": frame.own.cpu_seconds, "driver": frame.own.driver_seconds}, anew=anew)
-        now = frame.at + self._offset
+        now = self.newest_at = frame.at + self._offset
+        if frame.trouble is None and frame.gpus_expected is not None:
+            self.looked_at = now
         for sample in frame.gpus:
             self._known[sample.identity.uuid] = _Known(self._by_our_clock(sample), now)
         self._forget(frame, now)
@@ -100,7 +101,7 @@ class GpuLedger:
         is_in_frame = frame is not None and known.seen_at == frame.at + self._offset
         if frame is not None and frame.trouble is not None:
             return frame.trouble.reason if is_old or not is_in_frame else ""
-        if frame is None or now - frame.at - self._offset > HUNG_SECONDS:
+        if frame is None or now - (frame.at + self._offset) > HUNG_SECONDS:
             return silent_because if is_old else ""
         if is_in_frame:
             return Reason.HUNG if is_old else ""

@@ -90,14 +90,13 @@ class NvmlSource:
         gpus = self._ledger.samples(now, silent_because)
         reason, line = self._complaint(gpus)
         self._say(reason, line)
-        newest_at = self._ledger.newest_at
-        trouble = self._ledger.newest.trouble if self._ledger.newest else None
+        newest_at, looked_at = self._ledger.newest_at, self._ledger.looked_at
         is_fresh = newest_at is not None and now - newest_at <= HUNG_SECONDS
-        answering = is_fresh and trouble is None and (not gpus or any(each.up for each in gpus))
+        answering = is_fresh and looked_at == newest_at and (not gpus or any(each.up for each in gpus))
         errors: Counter[str] = Counter(self._errors)
         for (_, _, each), count in self._ledger.errors.items():
             errors[each] += round(count)
-        status = SourceStatus(NAME, "nvml", answering, newest_at, None, tuple(sorted(errors.items())), line)
+        status = SourceStatus(NAME, "nvml", answering, looked_at, None, tuple(sorted(errors.items())), line)
         return Observation(status, gpus=gpus, own=self._own(fresh=is_fresh))
 
     def _take(self, line: bytes) -> None:

@@ -73,7 +73,7 @@ class SamplerProcess:
     @property
     def pid(self) -> int | None:
         """The process, as long as it lives."""
-        return None if self._process is None or self._process.returncode is not None else self._process.pid
+        return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     def stuck_seconds(self) -> float:
         """For how long it has said nothing; 0 where that is no sign of anything."""

@@ -44,7 +44,7 @@ class ScriptedDevice:
 
     def byte_counters(self) -> ByteCounters:
         obey(self._folder, self._identity.uuid)
-        return ByteCounters(time.monotonic(), 1, 2, 64)
+        return ByteCounters(time.monotonic(), 1, 2, 32)
 
     def byte_rates(self) -> ByteRates:
         raise NOT_SUPPORTED
