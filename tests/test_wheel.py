@@ -94,6 +94,12 @@ def test_the_command_works_from_another_folder(installed: Installed) -> None:
     assert "refused" in nobody.stderr
 
 
+def test_the_sampler_starts_from_another_folder(installed: Installed) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    done = installed.call("thrashold", "exporter", "--engine", url, "--once", "--gpus", "always")
+    assert "libnvidia-ml.so.1 is not here" in done.stderr, "it ran, and says what it lacks"
+
+
 def test_the_demo_runs_without_extras(installed: Installed) -> None:
     assert installed.call("python", "-c", "import httpx").returncode == 1, "the base install has no httpx"
     output = well(installed.call("python", "-m", "drill.demo", "--seconds", "3"))

@@ -62,10 +62,17 @@ class Crew(threading.Thread):
 
     def trouble(self, now: float) -> Trouble | None:
         """Why nothing can be read at all, if that is so."""
+        if self.readers:  # which go on, whatever a new look comes to
+            return None
         inside = self.inside
-        if inside is not None and now - inside[1] > HUNG_SECONDS and not self.readers:
+        if inside is not None and now - inside[1] > HUNG_SECONDS:
             return Trouble(Reason.HUNG, f"{inside[0]} does not come to an end: {advice(Reason.HUNG)}")
         return self._trouble
+
+    def inside_calls(self) -> list[tuple[str, float]]:
+        """What is being done with the library that is about no one GPU, and since when."""
+        waiting = self.events.inside if self.events else None
+        return [call for call in (self.inside, waiting) if call is not None]
 
     def run(self) -> None:
         """Open, however often it takes, then look round again and again."""

@@ -34,6 +34,8 @@ class EventThread(threading.Thread):
         super().__init__(name="events", daemon=True)
         self._backend, self._ending = backend, ending
         self._failed, self._reopen = failed, reopen
+        self.inside: tuple[str, float] | None = None
+        """That it waits, and since when."""
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._seen: dict[str, tuple[tuple[tuple[int, float], ...], float]] = {}
 
@@ -49,6 +51,7 @@ class EventThread(threading.Thread):
 
     def _waited(self) -> bool:
         """Wait once; gives whether there is any use in waiting again."""
+        self.inside = ("waiting for XIDs", time.monotonic())
         try:
             event = self._backend.next_event(WAIT_SECONDS)
         except ReadError as error:
@@ -60,12 +63,14 @@ class EventThread(threading.Thread):
                 return False
         except Exception as error:  # noqa: BLE001 - a bug costs the events alone
             self._failed(Reason.INTERNAL)
-            log(f"waiting for events failed in thrashold itself: {where(error)}")
+            log(f"waiting for XIDs failed in thrashold itself: {where(error)}")
         else:
             self._pause_seconds = _FIRST_PAUSE_SECONDS
             if event is not None:
                 self._count(event.uuid, event.xid)
             return True
+        finally:
+            self.inside = None
         self._ending.wait(self._pause_seconds)
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)
         return True

@@ -34,7 +34,10 @@ class Unopened(NamedTuple):
 
 
 class Hung(NamedTuple):
-    """A GPU whose thread has been inside one call since ``since``; its sample just ages."""
+    """A GPU whose thread has been reading one group since ``since``; its sample just ages.
+
+    Without ``uuid``, a call that is about no one GPU, and ``group`` says in words which.
+    """
 
     uuid: str
     group: str

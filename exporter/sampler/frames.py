@@ -76,19 +76,18 @@ class FrameMaker:
 
     def _notice_hung(self, readers: tuple[GpuReader, ...], now: float) -> tuple[Hung, ...]:
         """Calls that are out for long; each is counted once."""
-        inside = [(reader.identity.uuid, reader.inside) for reader in readers]
+        calls = [(reader.identity.uuid, reader.inside) for reader in readers]
+        calls += [("", call) for call in self._crew.inside_calls()]
         hung = tuple(
-            Hung(uuid, *call) for uuid, call in inside if call is not None and now - call[1] > HUNG_SECONDS
+            Hung(uuid, *call) for uuid, call in calls if call is not None and now - call[1] > HUNG_SECONDS
         )
         for each in hung:
-            if each not in self._hung:
+            if each in self._hung:
+                continue
+            if each.uuid:
                 self._hangs[each.uuid, each.group] += 1
-        own = self._crew.inside
-        if own is not None and now - own[1] > HUNG_SECONDS:
-            crew_hung = Hung("", own[0], own[1])
-            if crew_hung not in self._hung:
+            else:
                 self._crew.count(Reason.HUNG)
-            hung = (*hung, crew_hung)
         self._hung = frozenset(hung)
         return hung
 

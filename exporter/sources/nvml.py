@@ -131,9 +131,14 @@ class NvmlSource:
             (f"{each.device_index} {each.reason}", f"GPU {each.device_index} can't be opened: {each.line}")
             for each in frame.unopened
         ]
+        inside = {each.uuid: each.group for each in frame.hung}
         lines += [
-            (f"{each.identity.uuid} {each.down_because}", _down_line(each)) for each in gpus if not each.up
+            (f"{each.identity.uuid} {each.down_because}", _down_line(each, inside.get(each.identity.uuid)))
+            for each in gpus
+            if not each.up
         ]
+        if "" in inside:
+            lines.append((inside[""], f"{inside['']} does not come to an end: {advice(Reason.HUNG)}"))
         if not lines:
             return "", ""
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
@@ -173,10 +178,9 @@ def _arguments(settings: GpuSettings) -> list[str]:
     return [flag for flag, is_set in flags if is_set]
 
 
-def _down_line(sample: GpuSample) -> str:
-    which = sample.identity
+def _down_line(sample: GpuSample, inside: str | None) -> str:
+    """``inside`` is the group that is being read, where that takes too long."""
+    which, remedy = sample.identity, advice(sample.down_because)
     index = "" if which.device_index is None else f" {which.device_index}"
-    remedy = advice(sample.down_because)
-    return f"GPU{index} ({which.uuid}) can't be read: {sample.down_because.replace('_', ' ')}" + (
-        f"; {remedy}" if remedy else ""
-    )
+    why = sample.down_because.replace("_", " ") + (f" in reading its {inside}" if inside else "")
+    return f"GPU{index} ({which.uuid}) can't be read: {why}" + (f"; {remedy}" if remedy else "")

@@ -144,7 +144,7 @@ def test_a_derivation_that_broke_off_is_logged(caplog: pytest.LogCaptureFixture)
     )
     cycle.run_once()
     cycle.run_once()
-    assert caplog.text.count("pingpong of engine host:1 can't be derived") == 1
+    assert caplog.text.count("pingpong of host:1 can't be derived") == 1
 
 
 def test_cycles_keep_to_the_schedule_and_skip_what_was_missed() -> None:

@@ -241,7 +241,7 @@ def test_one_gpu_that_hangs_is_down_and_the_other_goes_on(folder: Path) -> None:
         shown = await seen(nvml, lambda shown: not shown.gpus[0].up)
         assert (shown.gpus[0].down_because, shown.gpus[1].up) == ("hung", True)
         assert shown.status.answering
-        assert shown.status.last_error.startswith("GPU 0 (GPU-a) can't be read: hung; ")
+        assert shown.status.last_error.startswith("GPU 0 (GPU-a) can't be read: hung")
         (folder / "hang-GPU-a").unlink()
         shown = await seen(nvml, lambda shown: shown.gpus[0].up)
         assert shown.status.last_error == ""
