@@ -1,10 +1,10 @@
 # Each target sets up what it needs: python3 with venv, make and gcc are enough on a fresh machine.
-# make venv | demo | test | lint | bench | real | docs
+# make venv | demo | test | lint | bench | real | real-gpu | docs
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: venv demo test lint bench real docs clean
+.PHONY: venv demo test lint bench real real-gpu docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,9 +37,12 @@ bench: $(STAMP)
 real: $(STAMP)
 	$(BIN)/python -m pytest -m real tests/real_engine
 
+real-gpu: $(STAMP)
+	$(BIN)/python -m pytest -m real_gpu tests/real_gpu
+
 docs: $(STAMP)
 	$(BIN)/python -m exporter.reference docs/signals.md
 	$(BIN)/python -m exporter.settings_reference docs/settings.md
 
 clean:
-	rm -rf .venv .real_engine .bench-peers build dist ./*.egg-info
+	rm -rf .venv .real_engine .real_gpu .bench-peers build dist ./*.egg-info

@@ -152,7 +152,7 @@ class Board(Structure):
         ("event_count", c_uint32),
         ("calls", c_uint64),
         ("wide_processes", c_uint32),
-        ("spare", c_uint32),
+        ("reserved_in_used", c_uint32),
         ("rules", Rule * MAX_RULES),
         ("events", Event * MAX_EVENTS),
         ("devices", Device * MAX_DEVICES),
@@ -170,6 +170,7 @@ class Board(Structure):
     event_count: int
     calls: int
     wide_processes: int
+    reserved_in_used: int
     rules: Array[Rule]
     events: Array[Event]
     devices: Array[Device]

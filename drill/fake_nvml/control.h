@@ -136,7 +136,7 @@ struct control {
     uint32_t rule_count, event_count;
     uint64_t calls; /* counted by the library */
     uint32_t wide_processes; /* the third process list has entries of 32 bytes, as in drivers 535.43 to 535.86 */
-    uint32_t spare;
+    uint32_t reserved_in_used; /* the second version of memory counts what is reserved as used too */
     struct rule rules[MAX_RULES];
     struct event events[MAX_EVENTS]; /* a ring: event n lies at n % MAX_EVENTS */
     struct device devices[MAX_DEVICES];

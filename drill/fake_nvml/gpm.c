@@ -35,8 +35,10 @@ API result nvmlGpmSampleFree(struct gpm_sample *sample)
 {
     if (!is_initialized())
         return UNINITIALIZED;
-    free(sample);
-    return SUCCESS;
+    result code = enter(__func__, -1);
+    if (!code)
+        free(sample);
+    return code;
 }
 
 static result fill(const struct target *at, struct gpm_sample *sample)

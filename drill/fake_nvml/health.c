@@ -23,6 +23,8 @@ API result nvmlDeviceGetMemoryInfo_v2(handle which, struct memory_v2 *out)
     out->used = at.instance ? at.instance->memory_used : at.device->memory_used;
     out->reserved = at.instance ? at.instance->memory_reserved : at.device->memory_reserved;
     out->free = out->total - out->used - out->reserved;
+    if (control()->reserved_in_used)
+        out->used += out->reserved;
     return SUCCESS;
 }
 

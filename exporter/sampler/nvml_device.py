@@ -71,13 +71,10 @@ class NvmlDevice:
 
     def utilisation(self) -> GpuUtilisation:
         """How busy it was; from profiling, what the newest ``byte_rates`` brought along."""
-        busy = self._parts.known("busy", self._busy)
         activity = self._gpm.activity
         if activity is None or self._clock() - activity.at > _ACTIVITY_SECONDS:
-            never = self._parts.refusal("busy")
-            if never is not None and not self._has_gpm:
-                raise never
-            return GpuUtilisation(busy)
+            return self._busy_alone()
+        busy = self._parts.known("busy", self._busy)
         # profiling that is stuck says 0 for ever, as seen after an XID 31 (NVIDIA/DCGM#303)
         is_stuck = activity.sm_active_ratio == 0 and busy == 1
         if is_stuck:
@@ -153,6 +150,15 @@ class NvmlDevice:
     def close(self) -> None:
         """Free what has to be freed before the library shuts down. Raises nothing."""
         self._gpm.free()
+
+    def _busy_alone(self) -> GpuUtilisation:
+        try:
+            return GpuUtilisation(self._busy())
+        except ReadError as error:
+            if error.remedy != Remedy.DROP or self._has_gpm is False:
+                raise
+            # a partitioned GPU has profiling and nothing else: there may be some at the next read
+            return GpuUtilisation()
 
     def _busy(self) -> float:
         """NVML's other number is of time too, not of bandwidth, and not asked for."""

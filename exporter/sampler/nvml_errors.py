@@ -50,7 +50,9 @@ _OTHER_CODE = ("other", Remedy.RETRY)
 _BY_CLASS = {
     # the binding's own, and no NVMLError: an unversioned call whose newest version the driver lacks
     "NVMLLibraryMismatchError": ("not_supported", Remedy.DROP),
+    # a binding too old for the call or for one of its arguments
     "AttributeError": ("not_supported", Remedy.DROP),
+    "TypeError": ("not_supported", Remedy.DROP),
 }
 _MISFIT = _POLICY[18][0]
 _UNEXPECTED = ("unexpected", Remedy.RETRY)

@@ -45,7 +45,7 @@ def read_health(parts: Parts) -> GpuHealth:
         persistence_mode=None if persistence is None else bool(persistence),
     )
     if health == GpuHealth():
-        raise ReadError("not_supported", Remedy.SKIP, "health: nothing of it can be had")
+        raise ReadError("no_data", Remedy.SKIP, "health: nothing of it can be had")
     return health
 
 

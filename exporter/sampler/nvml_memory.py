@@ -11,15 +11,18 @@ from exporter.sampler.nvml_parts import Parts
 _VERSION_2 = 0x02000028
 """2 << 24 and the size of nvmlMemory_v2_t; a literal, as old bindings don't have it."""
 _CALL = "nvmlDeviceGetMemoryInfo"
+_SECOND = "memory_v2"
 
 
 def read_memory(parts: Parts) -> GpuMemory:
     """Memory now. Raises ReadError; with DROP where the GPU has no memory of its own to tell of (GB10)."""
-    second = parts.known("memory_v2", lambda: parts.library.call(_CALL, parts.handle, version=_VERSION_2))
-    if second is not None:
-        return _of_second(second)
-    if not parts.is_never("memory_v2"):
-        raise ReadError("no_data", Remedy.SKIP, f"{_CALL}: nothing at this moment")
+    if not parts.is_never(_SECOND):
+        try:
+            return _of_second(parts.library.call(_CALL, parts.handle, version=_VERSION_2))
+        except ReadError as error:
+            if error.remedy != Remedy.DROP:
+                raise
+            parts.note(_SECOND, error)
     first = parts.call(_CALL)
     return _checked(first.total, first.used, None)
 

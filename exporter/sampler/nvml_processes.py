@@ -20,16 +20,22 @@ def read_processes(parts: Parts, total_bytes: float | None) -> tuple[GpuProcess,
     A list with an entry that can't be true was laid out otherwise than its version says, as by drivers
     535.43 to 535.86 (wookayin/gpustat#161): none of it is believed.
     """
-    implausible = None
+    wrong = ReadError("not_supported", Remedy.DROP, "the driver lists no processes")
     for call in _CALLS:
-        listed = parts.known(call, lambda call=call: parts.call(call))  # type: ignore[misc]
-        if listed is None:
+        if parts.is_never(call):
+            continue
+        try:
+            listed = parts.call(call)
+        except ReadError as error:
+            if error.remedy != Remedy.DROP:
+                raise
+            parts.note(call, error)
             continue
         processes = tuple(_process(one, total_bytes) for one in listed)
         if all(0 < one.pid <= _MOST_PROCESSES for one in processes):
             return processes
-        implausible = ReadError("bad_value", Remedy.RETRY, f"{call}: process ids that can't be")
-    raise implausible or parts.refusal(*_CALLS) or ReadError("no_data", Remedy.SKIP, "processes: none told")
+        wrong = ReadError("bad_value", Remedy.RETRY, f"{call}: process ids that can't be")
+    raise wrong
 
 
 def _process(listed: Any, total_bytes: float | None) -> GpuProcess:  # noqa: ANN401 - the binding's

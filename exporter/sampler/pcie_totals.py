@@ -54,8 +54,6 @@ class PcieTotals:
         """The next readings, of the time since the last ones. ``line``: bytes a second that the link can carry."""
         before, rates_at = self._counters, self._rates_at
         told = (None, None) if rates is None else _told(rates, line)
-        if counters is not None:
-            self._counters = counters
         if rates is not None:
             self._rates_at = rates.at
         if counters is not None and before is not None and counters.bits == before.bits:
@@ -63,12 +61,13 @@ class PcieTotals:
             if rates is not None and slack_seconds > _MOST_SLACK * (rates.at - rates.since):
                 told = None, None  # they speak of another time, as after a read that failed
             self._both(before, counters, told, line, slack_seconds)
-        elif counters is not None:
-            # the first reading, or one of a counter that turned out to be a wider one
-            self._begin(counters, is_first=before is None and rates_at is None)
-        elif rates is not None:
-            self.ambiguous += rates_at is not None and rates.since != rates_at
-            self._rates_alone(told)
+        elif before is None and rates_at is None:
+            self._go_on((0, 0), counters)  # the first reading of all
+        elif rates is not None and rates.since == rates_at:
+            self._go_on(told, counters)
+        else:
+            self._go_on((None, None), counters)
+        self._counters = counters
         self._published = max(self._published[0], self._out.total), max(self._published[1], self._in.total)
 
     @property
@@ -81,15 +80,14 @@ class PcieTotals:
         """Towards the GPU."""
         return self._published[1]
 
-    def _begin(self, counters: ByteCounters, *, is_first: bool) -> None:
-        self.ambiguous += not is_first
-        self._out = self._out.broken(counters.out_bytes)
-        self._in = self._in.broken(counters.in_bytes)
-
-    def _rates_alone(self, told: tuple[float | None, float | None]) -> None:
+    def _go_on(self, told: tuple[float | None, float | None], counters: ByteCounters | None) -> None:
+        """By rates alone, as there is no reading of counters before this one or none now."""
         self.ambiguous += None in told
-        self._out = self._out.known(round(told[0] or 0), 0)
-        self._in = self._in.known(round(told[1] or 0), 0)
+        now = (0, 0) if counters is None else (counters.out_bytes, counters.in_bytes)
+        self._out, self._in = (
+            stretch.broken(counter) if each is None else stretch.shown(each, counter)
+            for stretch, each, counter in zip((self._out, self._in), told, now, strict=True)
+        )
 
     def _both(
         self,
@@ -101,7 +99,7 @@ class PcieTotals:
     ) -> None:
         told, are_still = self._checked(before, now, told)
         if are_still:
-            self._rates_alone(told)
+            self._go_on(told, now)
             return
         seconds = seconds_between(before, now)
         known = True
@@ -112,7 +110,7 @@ class PcieTotals:
         ):
             certain = moved(old, new, now.bits, seconds, line)
             if certain is not None:
-                stretches.append(stretch.known(certain, new))
+                stretches.append(stretch.known(certain, rate, new))
             elif rate is not None:
                 stretches.append(stretch.after(rate, new, now.bits, line * slack_seconds))
             else:

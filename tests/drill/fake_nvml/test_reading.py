@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from drill.fake_nvml import A100, DRIVER_590, H100, H200, RTX_4090, T4, Driver, Flow, ProcessKind
+from drill.fake_nvml import (
+    A100,
+    DRIVER_590,
+    H100,
+    H200,
+    OUTSIDE_MIG,
+    RTX_4090,
+    T4,
+    Driver,
+    Flow,
+    ProcessKind,
+)
 from tests.drill.fake_nvml.calling import Caller
 from tests.drill.fake_nvml.conftest import Machine
 
@@ -245,3 +256,25 @@ def test_gpm_gives_no_number_for_no_time_and_what_it_is_told_for_the_rest(machin
     assert call("repr(metrics(a, sample(gpu(0)), 20))") == "[[0, nan]]"
     control.advance(0.5)
     assert call("metrics(a, sample(gpu(0)), 2, 10, 60, 61)") == [[0, 88.5], [3, 0], [0, 1], [0, 0]]
+
+
+def test_gpm_shows_what_flowed_a_while_ago(machine: Machine) -> None:
+    control, call = machine(H100)
+    control.device(0).gpm_lag_us = 70_000
+    control.traffic(0, transmit=float(MIB) * 1000)
+    control.advance(1)
+    call("(a := sample(gpu(0)))")
+    control.traffic(0, transmit=0)
+    control.advance(0.2)
+    # the flow ended with the first sample, which had shown it but for 70 ms
+    assert call("metrics(a, sample(gpu(0)), 20)") == [[0, pytest.approx(1000 * 0.07 / 0.2)]]
+
+
+def test_a_driver_whose_list_has_wider_entries_gives_only_the_first_right(machine: Machine) -> None:
+    control, call = machine(H100)
+    control.board.wide_processes = 1
+    for pid in (11, 12, 13):
+        control.start(0, pid, MIB)
+    for listed in ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses"):
+        assert [one["pid"] for one in call(f"{listed}(gpu(0))")] == [11, 0, OUTSIDE_MIG]
+    assert [one["pid"] for one in call("nvmlDeviceGetComputeRunningProcesses_v2(gpu(0))")] == [11, 12, 13]

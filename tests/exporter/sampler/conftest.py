@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import importlib
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from drill.fake_nvml import DRIVER_590, VARIABLE, Control, Driver, Profile, build
-from exporter.sampler.backend import Device
-from exporter.sampler.nvml import NvmlBackend
-from exporter.sampler.nvml_device import NvmlDevice
+from drill.fake_nvml import DRIVER_590, Driver, Profile, build
 from tests.drill.fake_nvml.conftest import need_parts
-
-
-@dataclass(frozen=True)
-class Machine:
-    """GPUs whose time stands still but for ``control.advance``, and a backend that runs by that time."""
-
-    control: Control
-    backend: NvmlBackend = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "backend", NvmlBackend(clock=self.clock))
-
-    def clock(self) -> float:
-        return self.control.board.clock_us / 1e6
-
-    def opened(self) -> tuple[Device, ...]:
-        self.backend.open()
-        return self.backend.devices()
-
-    def gpu(self, index: int = 0) -> NvmlDevice:
-        """The one GPU of this index; the library is opened where it isn't."""
-        device = (self.backend.devices() or self.opened())[index]
-        assert isinstance(device, NvmlDevice)
-        return device
-
+from tests.exporter.sampler.machine import Machine, running
 
 Make = Callable[..., Machine]
 
@@ -61,22 +30,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]
 
 
 @pytest.fixture
-def machine(
-    built: Callable[[tuple[str, ...]], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Make]:
-    """Makes a machine with these GPUs. Each has a copy of the library, which maps its own control block."""
-    pynvml = importlib.import_module("pynvml")
+def machine(built: Callable[[tuple[str, ...]], Path], tmp_path: Path) -> Iterator[Make]:
+    """Makes a machine with these GPUs."""
     with ExitStack() as stack:
 
         def make(*profiles: Profile, driver: Driver = DRIVER_590, hidden: tuple[str, ...] = ()) -> Machine:
-            block = tmp_path / "control"
-            monkeypatch.setenv(VARIABLE, str(block))
-            control = stack.enter_context(Control(block, profiles, driver, own_clock=True))
-            library = shutil.copy(built((*driver.hidden, *hidden)), tmp_path / "libnvidia-ml-copy.so.1")
-            monkeypatch.setattr(pynvml, "nvmlLib", ctypes.CDLL(str(library)))
-            monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-            made = Machine(control)
-            stack.callback(made.backend.close)
-            return made
+            library = built((*driver.hidden, *hidden))
+            return stack.enter_context(running(tmp_path, library, profiles, driver))
 
         yield make
