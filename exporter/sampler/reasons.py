@@ -11,6 +11,8 @@ from exporter.sampler.backend import ReadError, Remedy
 class Reason:
     """The ``reason`` label of what the sampler and its GPUs fail at."""
 
+    NO_BINDING = "binding_not_installed"
+    WRONG_BINDING = "wrong_binding"
     NO_LIBRARY = "no_library"
     NO_DRIVER = "no_driver"
     VERSION_MISMATCH = "version_mismatch"
@@ -41,17 +43,20 @@ class Reason:
 
 
 _ADVICE = {
-    Reason.NO_LIBRARY: "install NVIDIA's driver, or start the container with the NVIDIA runtime and the utility"
-    " capability; without GPUs set gpus to never",
-    Reason.NO_DRIVER: "load the driver's kernel module (nvidia-smi shows whether it is)",
-    Reason.VERSION_MISMATCH: "the driver was upgraded under a running kernel module: reload the module or reboot",
-    Reason.NO_PERMISSION: "let this process open the GPU's device file; in a container whose devices were taken away,"
-    " restart the container",
+    Reason.NO_BINDING: "install the Python package nvidia-ml-py",
+    Reason.WRONG_BINDING: "a package called pynvml hides nvidia-ml-py: uninstall pynvml, then reinstall nvidia-ml-py",
+    Reason.NO_LIBRARY: "libnvidia-ml.so.1 is not here: install NVIDIA's driver, or start the container with"
+    " NVIDIA's runtime and NVIDIA_DRIVER_CAPABILITIES=utility",
+    Reason.NO_DRIVER: "the kernel module isn't loaded: modprobe nvidia, or reinstall the driver for this kernel",
+    Reason.VERSION_MISMATCH: "the driver was upgraded and its old parts are still in use: reload the kernel module or"
+    " reboot; in a container, restart that too",
+    Reason.NO_PERMISSION: "let this process open /dev/nvidiactl and the GPUs' device files; in a container whose"
+    " devices were taken away, restart the container",
     Reason.GPU_LOST: "it has fallen off the bus: drain the machine, look for XID 79 in the kernel's log, and reboot",
     Reason.GPU_ILL: "drain the machine and reset the GPU (nvidia-smi --gpu-reset)",
     Reason.DRIVER_LOST: "the driver was unloaded or exchanged; the sampler starts anew",
     Reason.TIMEOUT: "the driver is slow to answer; look for XID 119 in the kernel's log",
-    Reason.UNKNOWN: "look at the kernel's log; in a container whose devices were taken away, restart the container",
+    Reason.UNKNOWN: "in a container, systemctl daemon-reload may have taken the GPUs away: restart the container",
     Reason.INTERNAL: "this is a bug of thrashold's; please report it with the log",
     Reason.HUNG: "the driver does not come back from a call; look at the kernel's log, a reboot may be all that helps",
     Reason.GONE: "the driver does not count it any more; look for its XID in the kernel's log",
