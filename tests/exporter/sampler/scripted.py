@@ -1,8 +1,8 @@
 """A maker's library of which a test holds the strings: files in a folder say what it does, while it runs.
 
-``<UUID>`` in the folder is a GPU; what stands in it is memory in use, in bytes. ``hang-<UUID>`` holds its
-reads up while it is there, ``hang-open`` the opening; ``fail-<UUID>`` and ``fail-open`` hold REASON REMEDY
-and fail them; ``xid-<UUID>`` holds an XID, which is told of once.
+``GPU-*`` in the folder is a GPU, ``MIG-*-of-GPU-*`` an instance of it; what stands in it is memory in use, in
+bytes. ``hang-<UUID>`` holds its reads up while it is there, ``hang-open`` the opening, ``hang-look`` the look
+which there are; ``fail-...`` holds REASON REMEDY and fails them; ``xid-<UUID>`` holds an XID, told of once.
 """
 
 from __future__ import annotations
@@ -86,10 +86,16 @@ class ScriptedBackend:
         return len(self._names())
 
     def devices(self) -> tuple[Device, ...]:
-        return tuple(
+        obey(self._folder, "look")
+        whole = [
             ScriptedDevice(self._folder, GpuIdentity(name, index, "Scripted GPU"))
             for index, name in enumerate(self._names())
-        )
+        ]
+        parts = [
+            ScriptedDevice(self._folder, GpuIdentity(file.name, parent_uuid=file.name.partition("-of-")[2]))
+            for file in sorted(self._folder.glob("MIG-*"))
+        ]
+        return (*whole, *parts)
 
     def unopened(self) -> tuple[tuple[int, ReadError], ...]:
         return ()
