@@ -10,7 +10,6 @@ import contextlib
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from typing import NoReturn
@@ -18,13 +17,14 @@ from typing import NoReturn
 from exporter.sampler.crew import Crew
 from exporter.sampler.frame import FRAME_SECONDS, REOPEN_EXIT, Frame, Trouble
 from exporter.sampler.frames import FrameMaker
-from exporter.sampler.log import log
+from exporter.sampler.log import log, where
 from exporter.sampler.options import parse
 from exporter.sampler.pace import Pace
 from exporter.sampler.pipe import LineWriter, line_of, never_block
 from exporter.sampler.reasons import Reason, advice
 from exporter.sampler.ticks import next_tick
 
+_IN, _OUT, _ERRORS = range(3)
 NICENESS = 10
 CLOSE_SECONDS = 1.5
 """For calls to come back and the library to be closed, at the end."""
@@ -63,24 +63,28 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     options = parse(arguments)
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+    for descriptor in (_OUT, _ERRORS):
         never_block(descriptor)
     alarm, pace = Alarm(), Pace()
     crew = Crew(options, pace, alarm.ring)
-    writer = LineWriter(sys.stdout.fileno())
+    writer = LineWriter(_OUT)
     maker = FrameMaker(crew, pace)
     crew.start()
+    code = 0
     try:
         _write_frames(crew, maker, writer, alarm)
         if crew.end is not None:
-            if crew.end.code != REOPEN_EXIT:  # which is part of life
+            code = crew.end.code
+            if code != REOPEN_EXIT:  # which is part of life
                 log(crew.end.trouble.line)
             writer.put(_line(maker))
     except OSError:  # nobody reads any more
         pass
-    finally:
-        crew.close(CLOSE_SECONDS)
-        os._exit(crew.end.code if crew.end else 0)
+    except Exception as error:  # noqa: BLE001 - said in one line, and the library is closed all the same
+        log(f"the sampler broke off: {where(error)}")
+        code = 1
+    crew.close(CLOSE_SECONDS)
+    os._exit(code)
 
 
 def _write_frames(crew: Crew, maker: FrameMaker, writer: LineWriter, alarm: Alarm) -> None:
@@ -89,14 +93,14 @@ def _write_frames(crew: Crew, maker: FrameMaker, writer: LineWriter, alarm: Alar
     has_told = False
     while not (alarm.is_told_to_end or crew.end):
         wait = due_at - time.monotonic()
-        writing = [sys.stdout.fileno()] if writer.is_waiting else []
+        writing = [_OUT] if writer.is_waiting else []
         ready = select.select(
-            [sys.stdin.fileno(), alarm.reading],
+            [_IN, alarm.reading],
             writing,
             [],
             max(0.0, wait if has_told else min(wait, _LOOK_SECONDS)),
         )
-        if sys.stdin.fileno() in ready[0] and not os.read(sys.stdin.fileno(), 4096):
+        if _IN in ready[0] and not os.read(_IN, 4096):
             return
         alarm.quiet()
         writer.flush()

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from drill.fake_nvml import H100, Control, build
+from exporter.sources.process_state import held_in
 from tests.drill.fake_nvml.conftest import need_parts
 from tests.exporter.running import PAGE, Sidecar, call, engine, free_port, running
 from tests.exporter.sampler.sampling import is_alive, until
@@ -130,6 +131,7 @@ def test_a_call_that_hangs_in_the_kernel_costs_its_gpu_and_nothing_else(library:
         (sampler,) = samplers(sidecar.process.pid)
         gpus.hang(MEMORY, 0, uninterruptible=True)
         until(lambda: "D" in states(sampler))
+        assert "1 in state D in " in held_in(sampler), "what the log would say, were it to listen no more"
         series = until_scraped(sidecar, lambda series: series[f"thrashold_gpu_up,{FIRST}"] == 0)
         assert series[f"thrashold_gpu_up,{SECOND}"] == 1
         assert series["thrashold_source_up,nvml"] == 1, "the other one answers"
@@ -248,6 +250,12 @@ def test_what_can_not_be_used_is_one_line(
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_variable_that_can_not_be_used_is_one_line_too() -> None:
+    done = call("--engine", "http://127.0.0.1:1", environ={"THRASHOLD_GPUS_NVML": "yes"})
+    assert done.returncode == 2
+    assert done.stderr == "Error: THRASHOLD_GPUS_NVML: gpus.nvml: 'yes' is not auto, always or never\n"
 
 
 def test_a_flag_goes_before_the_file_key_by_key(tmp_path: Path) -> None:
