@@ -141,10 +141,9 @@ def _no_engine(file: Path | None, *, is_empty: bool) -> str:
 
 def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> LiveCycle[State]:
     clock = anchored_clock()
-    sources: list[Source] = [
-        EngineSource(engine, clock, settings.interval_seconds) for engine in settings.engines
-    ]
-    sources += gpu_sources(settings.gpus, clock)
+    interval = settings.interval_seconds
+    sources: list[Source] = [EngineSource(engine, clock, interval) for engine in settings.engines]
+    sources += gpu_sources(settings.gpus, clock, interval)
     return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 

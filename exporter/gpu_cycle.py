@@ -104,10 +104,21 @@ def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> Gpu
 
 
 def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
-    """One sample a UUID: the first source that has the GPU up tells, later ones fill what it can't."""
-    found: dict[str, GpuSample] = {}
-    for sample in samples:
+    """One sample a UUID: the first source that has the GPU up tells, later ones fill what it can't.
+
+    A sample that is stale beside another's is no longer asked: its source no longer answers, and its
+    numbers would look as new as those they fill.
+    """
+    known = _named_once(samples)
+    newest: dict[str, float] = {}
+    for sample in known:
         uuid = sample.identity.uuid
+        newest[uuid] = max(newest.get(uuid, sample.at), sample.at)
+    found: dict[str, GpuSample] = {}
+    for sample in known:
+        uuid = sample.identity.uuid
+        if newest[uuid] - sample.at > STALE_AFTER_SECONDS:
+            continue
         before = found.get(uuid)
         if before is None:
             found[uuid] = sample
@@ -116,3 +127,19 @@ def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
         else:
             found[uuid] = before.filled_from(sample)
     return found
+
+
+def _named_once(samples: Iterable[GpuSample]) -> list[GpuSample]:
+    """All samples, without MIG instances that one source calls by their number and another by their UUID."""
+    everyone = list(samples)
+    by_uuid = {
+        (which.parent_uuid, which.gpu_instance)
+        for which in (sample.identity for sample in everyone)
+        if which.parent_uuid and which.uuid != which.instance_number
+    }
+    return [
+        sample
+        for sample in everyone
+        if sample.identity.uuid != sample.identity.instance_number
+        or (sample.identity.parent_uuid, sample.identity.gpu_instance) not in by_uuid
+    ]

@@ -27,6 +27,11 @@ class GpuIdentity(NamedTuple):
     parent_uuid: str = ""
     gpu_instance: int | None = None
 
+    @property
+    def instance_number(self) -> str:
+        """What a MIG instance is called by who doesn't know its UUID, as dcgm-exporter; else empty."""
+        return "" if self.gpu_instance is None else f"{self.parent_uuid}/{self.gpu_instance}"
+
 
 class GpuMemory(NamedTuple):
     """Device memory in bytes. ``reserved_bytes`` is the driver's own part, not in ``used_bytes`` where known."""
@@ -83,12 +88,19 @@ class PcieLink(NamedTuple):
 
 
 class NvLink(NamedTuple):
-    """All NVLinks of a GPU together, data without protocol where the driver tells it apart."""
+    """All NVLinks of a GPU together, data without protocol where the driver tells it apart.
+
+    ``*_bytes_total`` or ``*_bytes_per_second``, as of PCIe. ``bytes_per_second`` is both directions
+    together, from a source that can't tell them apart.
+    """
 
     out_bytes_total: float | None = None
     in_bytes_total: float | None = None
     links_active: int | None = None
     links_inactive: int | None = None
+    out_bytes_per_second: float | None = None
+    in_bytes_per_second: float | None = None
+    bytes_per_second: float | None = None
 
 
 class GpuHealth(NamedTuple):

@@ -57,10 +57,13 @@ class PcieMeter:
     def told(self, link: PcieLink | None) -> None:
         """The link as read now; None where that can't be had. The fastest that was ever told holds.
 
-        Until one is told, the link is taken for the fastest there is.
+        Until one is told, the link is taken for the fastest there is: also where only what it runs at is known, as an
+        idle one may run slower than it can.
         """
         self._was_told = True
-        line = None if link is None else link.max_bytes_per_second
+        if link is None or link.max_generation is None or link.max_width is None:
+            return
+        line = link.max_bytes_per_second
         if line is not None:
             self._line = max(line, self._line or 0.0)
 

@@ -80,5 +80,5 @@ class BoundedBody:
             Reason.TOO_LARGE,
             self._where,
             f"the answer is larger than {self._most} bytes",
-            "check that the URL is an engine's /metrics, or raise max_body_bytes",
+            "check that the URL is the right /metrics, or raise max_body_bytes",
         )

@@ -17,13 +17,8 @@ import httpcore
 from exporter.engine_settings import TlsSettings
 from exporter.file_stamp import Stamp
 from exporter.sources.body import BoundedBody
-from exporter.sources.credentials import (
-    Authorization,
-    CredentialSettings,
-    tls_context,
-    tls_stamp,
-)
-from exporter.sources.failure import ReadFailedError, Reason, explain, one_line
+from exporter.sources.credentials import Authorization, CredentialSettings, tls_context, tls_stamp
+from exporter.sources.failure import ENGINE, Peer, ReadFailedError, Reason, explain, one_line
 
 # At DEBUG the library would tell of every request and its headers; we tell of changes.
 logging.getLogger("httpcore").setLevel(logging.WARNING)
@@ -98,8 +93,9 @@ class Endpoint:
     asked, and a sidecar is spared httpx's memory and half of the time of a read.
     """
 
-    def __init__(self, settings: EndpointSettings, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: EndpointSettings, clock: Callable[[], float], peer: Peer = ENGINE) -> None:
         self._settings = settings
+        self._peer = peer
         self._clock = clock
         self.shown_url = shown(settings.url)
         """The URL for people and logs; a query may hold a secret and is left out."""
@@ -124,7 +120,7 @@ class Endpoint:
             raise self._failure(
                 Reason.TIMEOUT,
                 f"{sent} within {deadline:g} s",
-                "look whether the engine is overloaded or hangs; deadline_seconds sets the wait",
+                f"look whether {self._peer.name} is overloaded or hangs; deadline_seconds sets the wait",
             ) from None
         except ReadFailedError as failure:
             self._kept = False
@@ -173,7 +169,7 @@ class Endpoint:
                 await response.aclose()
             return Reply(at, self._clock() - at, body, headers.get("content-type", ""))
         except (*_NETWORK_ERRORS, OSError, UnicodeError) as error:
-            raise explain(error, self.shown_url) from error
+            raise explain(error, self.shown_url, self._peer.name) from error
 
     def _open(self) -> httpcore.AsyncConnectionPool:
         if self._pool is None:
@@ -233,7 +229,7 @@ class Endpoint:
             raise self._failure(
                 Reason.HTTP_STATUS,
                 f"answered {_named(status)}",
-                "check the path of the URL" if status < 500 else "look into the log of the engine",  # noqa: PLR2004
+                "check the path of the URL" if status < 500 else self._peer.failing,  # noqa: PLR2004
             )
 
     async def _body(self, response: httpcore.Response, headers: Mapping[str, str]) -> bytes:
@@ -249,7 +245,9 @@ class Endpoint:
         if not counted and body and not body.endswith(b"\n"):
             # Only the end of the connection ends such a body, so a server that died looks the same.
             raise self._failure(
-                Reason.DISCONNECTED, "the answer ends within a line", "look whether the engine is restarting"
+                Reason.DISCONNECTED,
+                "the answer ends within a line",
+                f"look whether {self._peer.name} is restarting",
             )
         return body
 

@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 import httpcore
 
@@ -27,11 +28,23 @@ class Reason(StrEnum):
     UNAUTHORISED = "unauthorised"
     NOT_TEXT = "not_text"
     NOT_AN_ENGINE = "not_an_engine"
+    NOT_DCGM = "not_dcgm"
+    NO_GPUS = "no_gpus"
     TLS = "tls"
     DISCONNECTED = "disconnected"
     DNS = "dns"
     REDIRECT = "redirect"
     INTERNAL = "internal"
+
+
+class Peer(NamedTuple):
+    """Who answers, in messages: ``name``, and what to do where it answers with an error of its own."""
+
+    name: str
+    failing: str
+
+
+ENGINE = Peer("the engine", "look into the log of the engine")
 
 
 class ReadFailedError(Exception):
@@ -48,15 +61,15 @@ def one_line(text: str, most: int = _MOST_SHOWN) -> str:
     return words if len(words) <= most else words[: most - 3] + "..."
 
 
-def explain(error: Exception, where: str) -> ReadFailedError:
-    """Say in the house's words what went wrong on the way to ``where`` or back.
+def explain(error: Exception, where: str, peer: str) -> ReadFailedError:
+    """Say in the house's words what went wrong on the way to ``where`` or back; ``peer`` is who answers there.
 
     ``error`` is what httpcore or the socket below it raised; what it was caused by decides.
     """
     causes = list(_causes(error))
     for look in (_name_failure, _tls_failure, _connection_failure):
         for cause in causes:
-            found = look(cause, where)
+            found = look(cause, where, peer)
             if found is not None:
                 return found
     if isinstance(error, httpcore.RemoteProtocolError) and not _is_early_end(error):
@@ -72,10 +85,10 @@ def explain(error: Exception, where: str) -> ReadFailedError:
         return ReadFailedError(
             Reason.REFUSED, where, f"cannot be reached ({detail})", "check the host and the network between"
         )
-    return _disconnected(where, "the connection was closed before the answer was complete")
+    return _disconnected(where, peer, "the connection was closed before the answer was complete")
 
 
-def _name_failure(cause: BaseException, where: str) -> ReadFailedError | None:
+def _name_failure(cause: BaseException, where: str, _peer: str) -> ReadFailedError | None:
     if not isinstance(cause, (socket.gaierror, UnicodeError)):
         return None
     detail = one_line(str(cause.strerror if isinstance(cause, socket.gaierror) else cause), 80)
@@ -87,7 +100,7 @@ def _name_failure(cause: BaseException, where: str) -> ReadFailedError | None:
     )
 
 
-def _tls_failure(cause: BaseException, where: str) -> ReadFailedError | None:
+def _tls_failure(cause: BaseException, where: str, _peer: str) -> ReadFailedError | None:
     if isinstance(cause, ssl.SSLCertVerificationError):
         problem = f"its certificate is not trusted ({one_line(cause.verify_message, 120)})"
         remedy = "set tls.ca_file to the authority that signed it, or tls.server_name to the name it bears"
@@ -105,25 +118,25 @@ def _tls_failure(cause: BaseException, where: str) -> ReadFailedError | None:
     return ReadFailedError(Reason.TLS, where, problem, remedy)
 
 
-def _connection_failure(cause: BaseException, where: str) -> ReadFailedError | None:
+def _connection_failure(cause: BaseException, where: str, peer: str) -> ReadFailedError | None:
     if isinstance(cause, ConnectionRefusedError):
         return ReadFailedError(
             Reason.REFUSED,
             where,
             "refused: nothing listens there",
-            "look whether the engine runs, and check host and port",
+            f"look whether {peer} runs, and check host and port",
         )
     if isinstance(cause, TimeoutError):
         return ReadFailedError(
             Reason.TIMEOUT, where, "connecting timed out", "check the host and the network between"
         )
     if isinstance(cause, ConnectionError):  # reset, aborted or broken while it was open
-        return _disconnected(where, "the connection broke off")
+        return _disconnected(where, peer, "the connection broke off")
     return None
 
 
-def _disconnected(where: str, problem: str) -> ReadFailedError:
-    remedy = "look whether the engine, or a proxy before it, is restarting"
+def _disconnected(where: str, peer: str, problem: str) -> ReadFailedError:
+    remedy = f"look whether {peer}, or a proxy before it, is restarting"
     if where.startswith("https:"):
         # Under TLS 1.3 the word of a server that wants a certificate is often lost with the connection.
         remedy += "; or does it want a client certificate (tls.cert_file)?"

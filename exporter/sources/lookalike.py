@@ -55,26 +55,36 @@ def looks_like(body: bytes, names: Collection[str]) -> tuple[str, str]:
 
 
 def _text_looks_like(body: bytes) -> tuple[str, str]:
-    start = body[:_LOOKED_AT].lstrip()
-    if not start:
+    if not body.strip():
         return (
             "answers with an empty page",
             "the engine may still be loading its model, or has metrics disabled",
         )
-    if start[:200].lower().startswith((b"<!doctype html", b"<html", b"<?xml", b"<head", b"<body")):
-        title = _TITLE.search(start)
-        called = f' called "{_excerpt(title[1])}"' if title else ""
-        if _LOGIN.search(body[: 16 * _LOOKED_AT]):
-            return f"is a login page{called}", "use the engine's own address, not the one behind the login"
-        return f"is an HTML page{called}", "check the path of the URL: engines have it at /metrics"
-    if start[:1] in b"{[":
-        return f"is JSON ({_excerpt(start)})", "check the path of the URL: engines have it at /metrics"
-    if all(line.startswith(b"#") for line in body.splitlines() if line.strip()):
+    if is_all_comments(body):
         return (
             "names metrics but holds no values",
             "the engine has exposed nothing yet, or has metrics disabled",
         )
+    return text_looks_like(body, "engines have it")
+
+
+def text_looks_like(body: bytes, have_it: str) -> tuple[str, str]:
+    """``(what it is, what to do)`` for text without a metric; ``have_it`` says whose path /metrics is."""
+    start = body.lstrip()[:_LOOKED_AT]
+    if start[:200].lower().startswith((b"<!doctype html", b"<html", b"<?xml", b"<head", b"<body")):
+        title = _TITLE.search(start)
+        called = f' called "{_excerpt(title[1])}"' if title else ""
+        if _LOGIN.search(body[: 16 * _LOOKED_AT]):
+            return f"is a login page{called}", "use its own address, not the one behind the login"
+        return f"is an HTML page{called}", f"check the path of the URL: {have_it} at /metrics"
+    if start[:1] in b"{[":
+        return f"is JSON ({_excerpt(start)})", f"check the path of the URL: {have_it} at /metrics"
     return f"is no metrics page ({_excerpt(start)})", "check host, port and path of the URL"
+
+
+def is_all_comments(body: bytes) -> bool:
+    """Whether a page names metrics at most."""
+    return all(line.startswith(b"#") for line in body.splitlines() if line.strip())
 
 
 def _metrics_look_like(names: Collection[str]) -> tuple[str, str]:

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from drill.fake_nvml import (
     A100,
     DRIVER_590,
@@ -27,9 +25,8 @@ from drill.fake_nvml import (
 from exporter.gpu_sample import GpuMemory, NvLink
 from exporter.sampler.backend import Backend, Event, ReadError, Remedy
 from exporter.sampler.nvml import NvmlBackend
-from exporter.sampler.nvml_errors import error_of_code
 from tests.exporter.sampler.conftest import Make
-from tests.exporter.sampler.test_nvml_issues import refusal
+from tests.exporter.sampler.issues import refusal
 
 ROOT = Path(__file__).resolve().parents[3]
 LEAN = """
@@ -257,36 +254,6 @@ def test_recovery_is_told_by_drivers_whose_field_ids_are_known_only(machine: Mak
     made.backend.close()
     made.control.board.driver = b"700.10.01"
     assert made.gpu().health().recovery_action is None
-
-
-@pytest.mark.parametrize(
-    ("code", "reason", "remedy"),
-    [
-        (1, "driver_lost", Remedy.REOPEN),
-        (2, "invalid_argument", Remedy.RETRY),
-        (3, "not_supported", Remedy.DROP),
-        (4, "no_permission", Remedy.DROP),
-        (6, "not_found", Remedy.SKIP),
-        (9, "no_driver", Remedy.REOPEN),
-        (10, "timeout", Remedy.RETRY),
-        (13, "not_supported", Remedy.DROP),
-        (14, "gpu_ill", Remedy.DEVICE_DOWN),
-        (15, "gpu_lost", Remedy.DEVICE_DOWN),
-        (16, "gpu_ill", Remedy.DEVICE_DOWN),
-        (17, "no_permission", Remedy.DEVICE_DOWN),
-        (18, "version_mismatch", Remedy.REOPEN),
-        (21, "no_data", Remedy.SKIP),
-        (25, "not_supported", Remedy.DROP),
-        (27, "not_ready", Remedy.SKIP),
-        (28, "gone", Remedy.REOPEN),
-        (31, "other", Remedy.RETRY),
-        (999, "unknown", Remedy.RETRY),
-    ],
-)
-def test_each_code_has_a_word_and_a_remedy(code: int, reason: str, remedy: str) -> None:
-    error = error_of_code("nvmlFly", code)
-    assert (error.reason, error.remedy) == (reason, remedy)
-    assert f"NVML code {code})" in str(error)
 
 
 def test_a_binding_that_breaks_is_an_error_like_any_other(machine: Make) -> None:

@@ -246,6 +246,19 @@ def test_a_link_that_cannot_be_read_leaves_all_in_doubt(machine: Make) -> None:
     assert (drive.traffic().out_bytes_total, drive.traffic().ambiguous_intervals_total) == (0, 1)
 
 
+def test_what_an_idle_link_runs_at_bounds_nothing(machine: Make) -> None:
+    made = machine(A100)
+    made.control.device(0).generation_idle = 1
+    for maximum in ("nvmlDeviceGetMaxPcieLinkGeneration", "nvmlDeviceGetGpuMaxPcieLinkGeneration"):
+        made.control.fail(maximum, 3)
+    drive = Drive(made)
+    assert made.gpu().link().max_bytes_per_second == 4e9
+    made.control.traffic(0, transmit=31e9)
+    made.control.advance(0.5)
+    drive.meter.poll()
+    assert (drive.traffic().out_bytes_total, drive.traffic().ambiguous_intervals_total) == (0, 1)
+
+
 def test_the_window_is_used_only_when_asked_for(machine: Make) -> None:
     made = machine(T4)
     meter = PcieMeter(made.gpu(), window=False, clock=made.clock)

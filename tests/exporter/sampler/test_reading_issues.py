@@ -1,60 +1,37 @@
-"""What went wrong elsewhere with NVIDIA's GPUs, each as it was reported, with its values."""
+"""What went wrong elsewhere with numbers that drivers tell: memory, utilisation, fields, processes, PCIe bytes.
+
+Each as it was reported, with its values.
+"""
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
-import threading
-from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 
 from drill.fake_nvml import (
     A100,
-    DRIVER_470,
     DRIVER_535,
     GB10,
     H100,
-    H200,
     H200_MIG,
     L4,
     RTX_4090,
     T4,
     Feature,
     Flow,
-    MigDevice,
-    partition,
 )
 from exporter.gpu_sample import GpuMemory, GpuProcess, GpuUtilisation
-from exporter.sampler.backend import Event, ReadError, Remedy
-from exporter.sampler.nvml import NvmlBackend
-from exporter.sampler.nvml_errors import read_error
+from exporter.sampler.backend import ReadError, Remedy
 from exporter.sampler.nvml_fields import field_values
 from exporter.sampler.nvml_library import loaded
 from exporter.sampler.pcie_meter import PcieMeter
+from tests.exporter.sampler import test_driver_issues
 from tests.exporter.sampler.conftest import Make
+from tests.exporter.sampler.issues import MIB, Case, Issues, refusal
 from tests.exporter.sampler.machine import Machine
 
-MIB = 1 << 20
-NO_BYTES = 0xFFFFFFFFFFFFFFFF
-Case = Callable[[Make], None]
-CASES: dict[str, Case] = {}
-
-
-def issue(*names: str) -> Callable[[Case], Case]:
-    def reported(case: Case) -> Case:
-        CASES[" ".join(names)] = case
-        return case
-
-    return reported
-
-
-def refusal(read: Callable[[], object]) -> tuple[str, str]:
-    with pytest.raises(ReadError) as caught:
-        read()
-    return caught.value.reason, caught.value.remedy
+issue = Issues()
 
 
 def fields(machine: Machine, *ids: int | tuple[int, int]) -> list[float | str]:
@@ -107,84 +84,6 @@ def what_is_a_rate_is_in_no_total(make: Make) -> None:
     assert (traffic.source, traffic.out_bytes_per_second, traffic.in_bytes_per_second) == ("window", 3e8, 5e8)
     assert traffic.out_bytes_total is None
     assert traffic.in_bytes_total is None
-
-
-@issue("NVIDIA/dcgm-exporter#500")
-def an_xid_is_told_once(make: Make) -> None:
-    machine = make(H100, H100)
-    machine.opened()
-    machine.control.xid(1, 79)
-    machine.control.xid(1, 79)
-    uuid = machine.gpu(1).identity.uuid
-    assert [machine.backend.next_event(0.01) for _ in range(3)] == [Event(uuid, 79), Event(uuid, 79), None]
-
-
-@issue("NVIDIA/dcgm-exporter#96", "NVIDIA/DCGM#144", "NVIDIA/dcgm-exporter#164", "NVIDIA/go-dcgm#38")
-def a_gpu_that_hangs_delays_no_other(make: Make) -> None:
-    machine = make(H100, A100)
-    machine.opened()
-    rule = machine.control.hang("nvmlDeviceGetMemoryInfo_v2", 0)
-    read: list[GpuMemory] = []
-    thread = threading.Thread(target=lambda: read.append(machine.gpu(0).memory()), daemon=True)
-    thread.start()
-    assert machine.gpu(1).memory().total_bytes == 81920 * MIB
-    assert read == []
-    machine.control.release(rule)
-    thread.join(10)
-    assert read == [machine.gpu(0).memory()]
-
-
-@issue("NVIDIA/dcgm-exporter#292", "NVIDIA/dcgm-exporter#536", "NVIDIA/gpu-operator#340")
-def memory_does_not_grow_with_reads(make: Make) -> None:
-    machine = make(H100)
-    gpu = machine.gpu()
-    meter = PcieMeter(gpu, window=False, clock=machine.clock)
-
-    def read(times: int) -> int:
-        for _ in range(times):
-            machine.control.advance(1)
-            for group in (meter.poll, gpu.memory, gpu.utilisation, gpu.link, gpu.nvlink, gpu.health):
-                group()
-        with open("/proc/self/statm") as statm:  # noqa: PTH123 - the kernel's, read often
-            return int(statm.read().split()[1]) * 4096
-
-    settled = read(1000)
-    assert read(4000) - settled < MIB
-
-
-@issue("NVIDIA/dcgm-exporter#443", "NVIDIA/gpu-monitoring-tools#142", "utkuozdemir/nvidia_gpu_exporter#203")
-def instances_have_gaps_share_memory_and_change(make: Make) -> None:
-    machine = make(H200_MIG)
-    whole, first, second = machine.opened()
-    assert [first.identity.gpu_instance, second.identity.gpu_instance] == [1, 2]
-    assert first.identity.parent_uuid == whole.identity.uuid
-    assert first.memory() == GpuMemory(71424.0 * MIB, 16925.0 * MIB, 0.0)
-    partition(machine.control.device(0), (None, MigDevice(5, 0, 35712, 8)))
-    assert refusal(first.memory) == ("gone", Remedy.DEVICE_DOWN)
-    assert [device.identity.gpu_instance for device in machine.backend.devices()] == [None, 5]
-    assert machine.backend.devices()[0] is whole
-
-
-@issue("NVIDIA/dcgm-exporter#348")
-def a_gpu_that_fell_off_the_bus_is_known_to_be_missing(make: Make) -> None:
-    machine = make(*[H100] * 8)
-    machine.opened()
-    machine.control.lose(3)
-    assert refusal(machine.gpu(3).memory) == ("gpu_lost", Remedy.DEVICE_DOWN)
-    assert len(machine.backend.devices()) == machine.backend.expected == 8
-    machine.control.lose(3, gone=True)
-    assert len(machine.backend.devices()) == 8
-    assert machine.backend.expected == 7
-    assert machine.gpu(4).memory().total_bytes == 81559 * MIB
-
-
-@issue("NVIDIA/gpu-monitoring-tools#174", "blakeblackshear/frigate-exporter#9")
-def two_gpus_of_one_uuid_are_one(make: Make) -> None:
-    machine = make(H100, L4, T4)
-    machine.control.device(1).uuid = machine.control.device(0).uuid
-    assert [device.identity.device_index for device in machine.opened()] == [0, 2]
-    ((index, error),) = machine.backend.unopened()
-    assert (index, error.reason) == (1, "duplicate_uuid")
 
 
 @issue("NVIDIA/DCGM#199", "NVIDIA/go-dcgm#75")
@@ -253,19 +152,6 @@ def counts_are_not_added_to_those_of_the_last_read(make: Make) -> None:
     assert [fields(machine, 3) for _ in range(4)] == [[10]] * 4  # a reused buffer gave 18, 28, 38, 48
 
 
-@issue("NVIDIA/go-nvml#82", "NVIDIA/go-nvml#21", "NVIDIA/go-nvml#36")
-def a_function_that_vanishes_while_running_costs_itself(make: Make) -> None:
-    machine = make(H100)
-    gpu = machine.gpu()
-    machine.control.device(0).memory_used = 5 * MIB
-    machine.control.fail("nvmlDeviceGetMemoryInfo_v2", 13, after=1)
-    machine.control.fail("nvmlDeviceGetComputeRunningProcesses_v3", 13)
-    machine.control.fail("nvmlDeviceGetComputeRunningProcesses_v2", 13)
-    assert gpu.memory() == GpuMemory(81559.0 * MIB, 5.0 * MIB, 479.0 * MIB)
-    assert gpu.memory() == GpuMemory(81559.0 * MIB, 484.0 * MIB, None)
-    assert refusal(gpu.processes) == ("not_supported", Remedy.DROP)
-
-
 @issue("icl-utk-edu/papi#564")
 def a_value_is_read_by_its_type(make: Make) -> None:
     machine = make(H100)
@@ -286,78 +172,11 @@ def signed_values_are_read_by_members_that_exist(make: Make) -> None:
     assert fields(machine, *range(900, 907)) == [-5, -7, 65000, 2.5, 7, "no_data", "no_data"]
 
 
-@issue("utkuozdemir/nvidia_gpu_exporter#65")
-def what_failed_at_first_works_later(make: Make) -> None:
-    machine = make(H100)
-    machine.control.fail("nvmlInitWithFlags", 9, times=2)
-    for _ in range(2):
-        assert refusal(machine.backend.open) == ("no_driver", Remedy.RETRY)
-    assert [device.memory().total_bytes for device in machine.opened()] == [81559 * MIB]
-
-
-@issue(
-    "utkuozdemir/nvidia_gpu_exporter#110", "NVIDIA/nvidia-container-toolkit#48", "NVIDIA/nvidia-docker#1730"
-)
-def a_container_whose_devices_were_taken_away_is_to_be_restarted(make: Make) -> None:
-    machine = make(H100)
-    machine.control.fail("nvmlInitWithFlags", 999)
-    with pytest.raises(
-        ReadError, match=r"NVML code 999.*systemctl daemon-reload.*restart the container"
-    ) as caught:
-        machine.backend.open()
-    assert caught.value.reason == "unknown"
-
-
-@issue("NVIDIA/nvidia-container-toolkit#251", "NVIDIA/nvidia-container-toolkit#1227")
-def a_gpu_that_a_cgroup_hides_is_counted_and_not_opened(make: Make) -> None:
-    machine = make(H100, A100)
-    machine.control.fail("nvmlDeviceGetHandleByIndex_v2", 4, device=1)
-    machine.control.fail("nvmlDeviceGetPowerUsage", 17, device=0, after=1)
-    (gpu,) = machine.opened()
-    ((index, error),) = machine.backend.unopened()
-    assert (index, error.reason, machine.backend.expected) == (1, "no_permission", 2)
-    gpu.health()
-    assert refusal(gpu.health) == ("no_permission", Remedy.DEVICE_DOWN)
-
-
-@issue("utkuozdemir/nvidia_gpu_exporter#354", "utkuozdemir/nvidia_gpu_exporter#393")
-def a_gpu_that_wants_a_reset_says_so(make: Make) -> None:
-    machine = make(H200, H200)
-    gpu = machine.gpu()
-    machine.control.device(0).recovery_action = 1
-    machine.control.fail("nvmlDeviceGetMemoryInfo_v2", 15, device=0)
-    machine.control.fail("nvmlDeviceGetUtilizationRates", 999, device=0)
-    assert gpu.health().recovery_action == 1
-    assert refusal(gpu.memory) == ("gpu_lost", Remedy.DEVICE_DOWN)
-    assert refusal(gpu.utilisation) == ("unknown", Remedy.RETRY)
-    assert machine.gpu(1).health().recovery_action == 0
-
-
-@issue("wookayin/gpustat#35", "wookayin/gpustat#105")
-def an_error_that_cannot_be_hashed_is_named_all_the_same(make: Make) -> None:
-    make(H100)
-    pynvml = importlib.import_module("pynvml")
-    for code, reason in ((3, "not_supported"), (77, "other"), (15, "gpu_lost")):
-        error = pynvml.NVMLError(code)
-        with pytest.raises(TypeError, match="unhashable"):
-            hash(error)
-        assert read_error("nvmlFly", error).reason == reason
-
-
 @issue("wookayin/gpustat#141")
 def what_the_driver_reserves_is_not_in_use(make: Make) -> None:
     machine = make(RTX_4090)
     machine.control.device(0).memory_reserved = 308 * MIB
     assert machine.gpu().memory() == GpuMemory(24564.0 * MIB, 0.0, 308.0 * MIB)
-
-
-@issue("wookayin/gpustat#147")
-def a_driver_that_was_upgraded_takes_a_new_process(make: Make) -> None:
-    machine = make(H100)
-    machine.control.fail("nvmlInitWithFlags", 18)
-    with pytest.raises(ReadError, match=r"NVML code 18\).*the driver was upgraded") as caught:
-        machine.backend.open()
-    assert (caught.value.reason, caught.value.remedy) == ("version_mismatch", Remedy.REOPEN)
 
 
 @issue("wookayin/gpustat#161", "XuehaiPan/nvitop#88", "XuehaiPan/nvitop#181")
@@ -377,58 +196,6 @@ def a_process_id_that_linux_never_gives_condemns_the_list(make: Make) -> None:
     machine.control.start(0, 4242, MIB)
     machine.control.start(0, (1 << 32) - 4, MIB)
     assert refusal(machine.gpu().processes) == ("bad_value", Remedy.RETRY)
-
-
-@issue("gpuopenanalytics/pynvml#48", "wookayin/gpustat#153")
-def the_binding_does_not_fit_an_old_driver(make: Make) -> None:
-    machine = make(H100, driver=DRIVER_470)
-    machine.control.start(0, 77, 3 * MIB)
-    pynvml = importlib.import_module("pynvml")
-    with pytest.raises(pynvml.NVMLLibraryMismatchError) as caught:
-        pynvml.nvmlDeviceGetComputeRunningProcesses(machine.gpu().handle)
-    error = read_error("nvmlDeviceGetComputeRunningProcesses", caught.value)
-    assert (error.reason, error.remedy) == ("not_supported", Remedy.DROP)
-    assert machine.gpu().processes() == (GpuProcess(77, 3.0 * MIB),)
-
-
-@issue("gpuopenanalytics/pynvml#43", "gpuopenanalytics/pynvml#47", "mlco2/codecarbon#933")
-def another_package_of_the_name_is_no_crash(make: Make) -> None:
-    make(H100)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pynvml", ModuleType("pynvml"))
-        with pytest.raises(ReadError, match="uninstall pynvml") as caught:
-            NvmlBackend().open()
-    assert caught.value.reason == "wrong_binding"
-
-
-@issue("gpuopenanalytics/pynvml: an old release under the same name")
-def a_binding_of_old_lacks_what_it_lacks(make: Make) -> None:
-    machine = make(H100)
-    pynvml = importlib.import_module("pynvml")
-    old = ModuleType("pynvml")
-    vars(old).update({name: value for name, value in vars(pynvml).items() if "Gpm" not in name})
-
-    def of_the_first_version(handle: object) -> object:
-        return pynvml.nvmlDeviceGetMemoryInfo(handle)
-
-    vars(old)["nvmlDeviceGetMemoryInfo"] = of_the_first_version  # as in 11.4
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pynvml", old)
-        gpu = machine.gpu()
-        assert gpu.memory() == GpuMemory(81559.0 * MIB, 479.0 * MIB, None)
-        assert refusal(gpu.byte_rates) == ("not_supported", Remedy.DROP)
-        assert gpu.byte_counters().bits == 32
-
-
-@issue("wookayin/gpustat#102")
-def instances_that_may_not_be_seen_are_told_of(make: Make) -> None:
-    machine = make(H200_MIG)
-    machine.control.fail("nvmlDeviceGetMigDeviceHandleByIndex", 4)
-    (whole,) = machine.opened()
-    assert whole.memory().used_bytes == 16925 * MIB
-    ((index, error),) = machine.backend.unopened()
-    assert (index, error.reason) == (0, "no_permission")
-    assert "NVIDIA_MIG_MONITOR_DEVICES=all" in str(error)
 
 
 @issue("XuehaiPan/nvitop#5")
@@ -516,10 +283,11 @@ def a_call_that_times_out_is_asked_again(make: Make) -> None:
     assert machine.gpu().memory().reserved_bytes == 479 * MIB
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize("case", issue.values(), ids=list(issue))
 def test_what_was_reported_elsewhere_does_not_happen_here(case: Case, machine: Make) -> None:
     case(machine)
 
 
 def test_no_report_was_lost() -> None:
-    assert sum(name.count("#") for name in CASES) >= 60
+    names = " ".join([*issue, *test_driver_issues.issue])
+    assert names.count("#") >= 68

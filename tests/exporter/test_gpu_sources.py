@@ -1,0 +1,107 @@
+"""NVML and dcgm-exporter both tell of the GPUs: what becomes one sample, through the cycle."""
+
+from __future__ import annotations
+
+from exporter.cycle import CycleSettings, initial, step
+from exporter.gpu_sample import (
+    GpuHealth,
+    GpuIdentity,
+    GpuMemory,
+    GpuSample,
+    GpuUtilisation,
+    NvLink,
+    PcieTraffic,
+)
+from exporter.observation import Observation, SourceStatus
+from tests.exporter.dialects.dcgm_text import AT, Story, first, fixture, text
+from tests.exporter.running import PAGE, call, engine
+
+UUID = "GPU-5a1f0c3e-1111-4a5b-9c6d-000000000000"
+
+
+def observation(name: str, *gpus: GpuSample) -> Observation:
+    status = SourceStatus(name, name, answering=True, last_at=gpus[0].at, read_seconds=0.01)
+    return Observation(status, gpus=gpus)
+
+
+def newest(*observations: Observation, now: float = AT) -> dict[str, GpuSample]:
+    """Each GPU's newest sample after one cycle."""
+    state, _ = step(initial(CycleSettings()), now, observations)
+    return {uuid: gpu.window.newest for uuid, gpu in state.gpus.items()}
+
+
+def nvml(uuid: str = UUID, at: float = AT, **groups: object) -> GpuSample:
+    sample = GpuSample(at, GpuIdentity(uuid, 4, "NVIDIA H100", driver="570"), reader_started_at=5.0)
+    return sample._replace(**groups)  # type: ignore[arg-type]
+
+
+def test_what_nvml_cannot_tell_is_filled_in_by_dcgm() -> None:
+    pcie = PcieTraffic("gpm", 5.0, 6.0)
+    one = nvml(pcie=pcie, utilisation=GpuUtilisation(0.9))
+    found = newest(observation("nvml", one), observation("dcgm", *first(fixture("h100.prom"))))
+    assert len(found) == 2
+    gpu = found[UUID]
+    assert (gpu.identity, gpu.at, gpu.reader_started_at) == (one.identity, AT, 5.0)
+    # its own groups as they were, those that it lacks from the page
+    assert (gpu.pcie, gpu.utilisation) == (pcie, GpuUtilisation(0.9))
+    assert gpu.memory == GpuMemory(81559.0 * (1 << 20), 72079.0 * (1 << 20), 479.0 * (1 << 20))
+    assert gpu.nvlink == NvLink(bytes_per_second=202000 * 1024e3)
+    assert gpu.health is not None
+
+
+def test_a_gpu_that_nvml_has_lost_and_dcgm_still_reads_is_up() -> None:
+    lost = nvml(up=False, down_because="hung")
+    gpu = newest(observation("nvml", lost), observation("dcgm", *first(fixture("h100.prom"))))[UUID]
+    assert gpu.up
+    assert gpu.utilisation == GpuUtilisation(0.97, None, 0.61125)
+
+
+def test_a_gpu_that_dcgm_has_lost_and_nvml_still_reads_is_up() -> None:
+    gone = GpuSample(AT, GpuIdentity(UUID), up=False, down_because="gone")
+    one = nvml(health=GpuHealth(40.0))
+    assert newest(observation("nvml", one), observation("dcgm", gone))[UUID] == one
+
+
+def test_old_numbers_of_one_source_do_not_pass_as_new_beside_the_other() -> None:
+    page = first(fixture("h100.prom"))[0]
+    one = nvml(at=AT + 20, health=GpuHealth(40.0))
+    assert newest(observation("nvml", one), observation("dcgm", page), now=AT + 20)[UUID] == one
+    one = nvml(at=AT - 20, health=GpuHealth(40.0))
+    assert newest(observation("nvml", one), observation("dcgm", page))[UUID] == page
+    # while both are fresh, however far apart within that, they are one
+    one = nvml(at=AT + 15, health=GpuHealth(40.0))
+    assert newest(observation("nvml", one), observation("dcgm", page))[UUID].memory == page.memory
+
+
+def test_a_mig_instance_is_shown_once_by_its_uuid_where_that_is_known() -> None:
+    pages = first(fixture("a30-mig.prom"))
+    parent = pages[0].identity.uuid
+    instance = GpuSample(
+        AT, GpuIdentity("MIG-1", 0, parent_uuid=parent, gpu_instance=4), memory=GpuMemory(9.0, 1.0)
+    )
+    found = newest(observation("nvml", instance), observation("dcgm", *pages))
+    assert set(found) == {parent, "MIG-1", f"{parent}/3", f"{parent}/5", f"{parent}/6"}
+    assert found["MIG-1"] == instance
+
+
+def test_the_cycle_shows_gpus_of_a_slow_exporter_all_the_time() -> None:
+    story, state = Story(), initial(CycleSettings())
+    for second in range(100):
+        page = text(DEV_POWER_USAGE=100 + second // 30)
+        state, snapshot = step(state, AT + second, [observation("dcgm", *story.reads(page, float(second)))])
+        assert snapshot.failures == ()
+        ups = [value.value for value in snapshot.values if value.signal.name == "gpu_up"]
+        assert ups == [1.0]
+
+
+def test_the_command_reads_the_dcgm_exporter_that_settings_name() -> None:
+    with engine(PAGE) as url, engine(fixture("h100.prom")) as dcgm:
+        environ = {"THRASHOLD_GPUS_DCGM_URL": dcgm, "THRASHOLD_GPUS_NVML": "never"}
+        done = call("--engine", url, "--once", environ=environ)
+    assert done.returncode == 0, done.stderr
+    assert 'thrashold_source_up{source="dcgm"} 1.0' in done.stdout
+    name = url.removeprefix("http://")
+    for number in (0, 1):
+        uuid = f"GPU-5a1f0c3e-1111-4a5b-9c6d-00000000000{number}"
+        assert f'thrashold_gpu_up{{uuid="{uuid}"}} 1.0' in done.stdout
+        assert f'thrashold_engine_gpu_info{{engine="{name}",uuid="{uuid}"}} 1.0' in done.stdout
