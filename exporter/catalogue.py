@@ -7,22 +7,32 @@ from typing import Any
 from exporter import own_signals, recorder_signals, sampler_signals, source_signals
 from exporter.derive import (
     aborts,
+    attribution,
     blocks,
+    collectives,
     fragmentation,
+    gpu_health,
+    gpu_load,
+    gpu_memory,
     headroom,
     inventory,
+    kv_events,
     latency,
+    nvlink,
+    pcie,
     pingpong,
     preemption,
     prefill,
     ranks,
     stalls,
+    starvation,
     swap,
     traffic,
 )
 from exporter.derive.phenomenon import Phenomenon
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
+from exporter.kv_events_sample import KvEventsSample
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Signal
 from exporter.window import Window
@@ -54,17 +64,34 @@ ENGINE_PHENOMENA: tuple[Phenomenon[Window[EngineSample], Any], ...] = (
 )
 """Derived for each engine, over its front end and all its ranks."""
 
-GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (inventory.INVENTORY,)
+GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (
+    inventory.INVENTORY,
+    gpu_memory.MEMORY,
+    gpu_load.LOAD,
+    pcie.PCIE,
+    nvlink.NVLINK,
+    gpu_health.HEALTH,
+    gpu_health.ERRORS,
+)
 """Derived for each GPU."""
 
-JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (inventory.JOIN,)
+JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (
+    inventory.JOIN,
+    attribution.ATTRIBUTION,
+    starvation.STARVATION,
+    collectives.COLLECTIVES,
+)
 """Derived for each engine together with its GPUs."""
+
+KV_EVENTS_PHENOMENA: tuple[Phenomenon[Window[KvEventsSample], Any], ...] = (kv_events.KV_EVENTS,)
+"""Derived for each data-parallel rank whose KV events are heard."""
 
 PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
     *RANK_PHENOMENA,
     *ENGINE_PHENOMENA,
     *GPU_PHENOMENA,
     *JOIN_PHENOMENA,
+    *KV_EVENTS_PHENOMENA,
 )
 
 SIGNALS: tuple[Signal, ...] = (

@@ -30,6 +30,7 @@ from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
 from exporter.sources.gpus import gpu_sources
+from exporter.sources.kv_events import KvEventsSource
 from exporter.sources.source import Source
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
@@ -144,6 +145,9 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
     interval = settings.interval_seconds
     sources: list[Source] = [EngineSource(engine, clock, interval) for engine in settings.engines]
     sources += gpu_sources(settings.gpus, clock, interval)
+    sources += [
+        KvEventsSource(each.name, each.kv_events, clock) for each in settings.engines if each.kv_events
+    ]
     return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 

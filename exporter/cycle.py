@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter
 
 from exporter import source_signals
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState, derived
-from exporter.gpu_cycle import GpuState, JoinState, after_join, after_samples, fresh_values
+from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values
+from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
 from exporter.observation import ENGINE, Observation, SourceStatus
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
+from exporter.signal import Signal
 from exporter.snapshot import Failure, Snapshot, Value
+
+_SIGNAL = itemgetter(Value._fields.index("signal"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class State:
     engines: Mapping[str, EngineState] = field(default_factory=dict)
     gpus: Mapping[str, GpuState] = field(default_factory=dict)
     joins: Mapping[str, JoinState] = field(default_factory=dict)
+    kv_events: Mapping[tuple[str, str], KvEventsState] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -73,19 +80,17 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
             values.extend(engine.values)
     gpus = after_samples(state.gpus, (gpu for each in observations for gpu in each.gpus), failures)
     values.extend(fresh_values(gpus, now))
-    joins = {
-        name: after_join(
-            state.joins.get(name) or JoinState(), engine, gpus, state.settings.of(name), now, failures
-        )
-        for name, engine in engines.items()
-    }
+    joins = after_joins(state.joins, engines, gpus, state.settings.of, now, failures)
     values.extend(value for join in joins.values() for value in join.values)
+    heard = (each for observation in observations for each in observation.kv_events)
+    kv_events = after_kv_events(state.kv_events, heard, failures)
+    values.extend(fresh_kv_values(kv_events, now))
     counts = dict(state.failures)
     for failure in failures:
         counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
     values.extend(_own_values(state.settings, counts, values))
     return (
-        State(state.settings, engines, gpus, joins, counts),
+        State(state.settings, engines, gpus, joins, kv_events, counts),
         Snapshot(now, tuple(values), ready, tuple(failures)),
     )
 
@@ -112,21 +117,19 @@ def _source_values(status: SourceStatus, sample: EngineSample | None, now: float
 
 def _own_values(settings: CycleSettings, failures: Mapping[str, int], values: Sequence[Value]) -> list[Value]:
     own_signals = (source_signals.SIGNAL_INFO, source_signals.BUILD_INFO)
-    present = dict.fromkeys((*(value.signal for value in values), *own_signals))
+    present = dict.fromkeys((*map(_SIGNAL, values), *own_signals))
     if failures:
         present[source_signals.DERIVE_ERRORS] = None
-    own = [
-        Value(
-            source_signals.SIGNAL_INFO,
-            (signal.full_name, signal.confidence.value, signal.method),
-            1.0,
-            is_peak=False,
-        )
-        for signal in present
-    ]
+    own = [_signal_info(signal) for signal in present]
     own.append(Value(source_signals.BUILD_INFO, (settings.version,), 1.0, is_peak=False))
     own.extend(
         Value(source_signals.DERIVE_ERRORS, (name,), float(count), is_peak=False)
         for name, count in failures.items()
     )
     return own
+
+
+@lru_cache(maxsize=1024)
+def _signal_info(signal: Signal) -> Value:
+    labels = (signal.full_name, signal.confidence.value, signal.method)
+    return Value(source_signals.SIGNAL_INFO, labels, 1.0, is_peak=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, Seen
-from exporter.signal import Point, Scope
+from exporter.signal import Point
 from exporter.snapshot import Value
 
 
@@ -16,25 +16,26 @@ def run(
     facts: EngineFacts,
     memory: Mapping[str, Any],
     failed: Callable[[str, Exception], None],
-) -> tuple[dict[str, Any], list[Point]]:
-    """Every phenomenon once; one that raises keeps its memory and gives no points."""
+) -> tuple[dict[str, Any], dict[str, Sequence[Point]]]:
+    """Every phenomenon once, its memory and its points by name; one that raises keeps its memory and gives none."""
     after: dict[str, Any] = {}
-    points: list[Point] = []
+    points: dict[str, Sequence[Point]] = {}
     for phenomenon in phenomena:
-        kept = memory.get(phenomenon.name, phenomenon.initial)
+        name = phenomenon.name
+        kept = memory.get(name, phenomenon.initial)
         try:
-            after[phenomenon.name], found = phenomenon.derive(seen, facts, kept)
+            after[name], points[name] = phenomenon.derive(seen, facts, kept)
         except Exception as error:  # noqa: BLE001 -- one failure stays one failure
-            after[phenomenon.name] = kept
-            failed(phenomenon.name, error)
-            continue
-        points.extend(found)
+            after[name] = kept
+            failed(name, error)
     return after, points
 
 
-def labelled(points: Sequence[Point], scopes: Mapping[Scope, tuple[str, ...]]) -> list[Value]:
-    """Points as values, with the labels that say what they speak of."""
+def labelled(points: Iterable[Sequence[Point]], whose: tuple[str, ...]) -> list[Value]:
+    """Points as values, with the labels that say whose they are: all of one scope, in its order."""
+    make = tuple.__new__  # half the time of a named tuple's own, hundreds of times a cycle
     return [
-        Value(point.signal, scopes[point.signal.scope] + point.labels, point.value, point.is_peak)
-        for point in points
+        make(Value, (signal, whose + labels, value, is_peak))
+        for group in points
+        for signal, labels, value, is_peak in group
     ]

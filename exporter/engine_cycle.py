@@ -10,7 +10,6 @@ from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
 from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.sample import EngineSample, RankSample
-from exporter.signal import Scope
 from exporter.snapshot import Failure, Value
 from exporter.window import HORIZON_SECONDS, Window
 
@@ -54,11 +53,11 @@ def derived(
         restarted = restarted or _began_anew(engine, before, sample, rank_window)
         memory, points = run(RANK_PHENOMENA, rank_window, facts, before.memory, failed)
         ranks[key] = RankState(rank_window, memory)
-        values.extend(labelled(points, {Scope.RANK: (sample.engine, *key)}))
+        values.extend(labelled(points.values(), (sample.engine, *key)))
     # a rank may have been away for a scrape: its own window knows better than the engine's two newest
     window = engine.window.appended(sample, restarted=restarted)
     memory, points = run(ENGINE_PHENOMENA, window, facts, engine.memory, failed)
-    values.extend(labelled(points, {Scope.ENGINE: (sample.engine,)}))
+    values.extend(labelled(points.values(), (sample.engine,)))
     return replace(engine, window=window, memory=memory, ranks=ranks, values=tuple(values))
 
 

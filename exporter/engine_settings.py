@@ -16,6 +16,7 @@ from exporter.derive.phenomenon import (
     TIME_PER_OUTPUT_TOKEN_SLO_SECONDS,
     TIME_TO_FIRST_TOKEN_SLO_SECONDS,
 )
+from exporter.kv_events_settings import KvEventsSettings
 from exporter.kv_geometry import DTYPE_BYTES
 from exporter.settings import RefusedError
 
@@ -195,6 +196,13 @@ class EngineSettings:
         Meta(
             description="The GPUs it runs on, each by UUID, index in PCI order or PCI bus id. Unless set, all of this"
             " machine; an empty list says that it runs elsewhere."
+        ),
+    ] = None
+    kv_events: Annotated[
+        KvEventsSettings | None,
+        Meta(
+            description="The KV events it publishes, where they are to be heard ([KV events](kv-events.md)). Needs the"
+            " `kv-events` extra."
         ),
     ] = None
     slo: Annotated[SloSettings, Meta(description="What users of this engine may expect.")] = SloSettings()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from exporter.catalogue import GPU_PHENOMENA, JOIN_PHENOMENA
@@ -11,23 +12,39 @@ from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState
 from exporter.gpu_sample import GpuSample
-from exporter.join import joined
+from exporter.join import Join, Neighbour, belongs, joined
 from exporter.sample import STALE_AFTER_SECONDS
-from exporter.signal import Scope
+from exporter.signal import Point
 from exporter.snapshot import Failure, Value
-from exporter.window import Window
+from exporter.window import HORIZON_SECONDS, Window
 
+_NO_FACTS = EngineFacts()
 MOST_GPUS = 256
 """GPUs and MIG instances remembered; a node has 16 and, partitioned, seven times as many."""
 
 
+GPU_HORIZON_SECONDS = 75.0
+"""What is kept of a GPU: the longest question asked is a minute, from up to some seconds before its newest sample."""
+
+
+Told = tuple[Sequence[Point], list[Value]]
+
+
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One GPU: its window, what its phenomena remember, and the values of its newest sample."""
+    """One GPU: its window, what its phenomena remember, and the values of its newest sample.
 
-    window: Window[GpuSample] = field(default_factory=Window)
+    ``told`` are its values by phenomenon, each with the points they were made of.
+    """
+
+    window: Window[GpuSample] = field(default_factory=lambda: Window(horizon_seconds=GPU_HORIZON_SECONDS))
     memory: Mapping[str, Any] = field(default_factory=dict)
-    values: tuple[Value, ...] = ()
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+    @property
+    def values(self) -> Iterator[Value]:
+        """All of them."""
+        return chain.from_iterable(values for _, values in self.told.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +79,39 @@ def fresh_values(gpus: Mapping[str, GpuState], now: float) -> list[Value]:
     ]
 
 
-def after_join(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what goes in and out of a cycle
-    state: JoinState,
-    engine: EngineState,
+def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes in and out of a cycle
+    joins: Mapping[str, JoinState],
+    engines: Mapping[str, EngineState],
     gpus: Mapping[str, GpuState],
-    facts: EngineFacts,
+    facts: Callable[[str], EngineFacts],
     now: float,
     failures: list[Failure],
-) -> JoinState:
-    """One engine on its GPUs: derived once for each new sample of any of them.
+) -> dict[str, JoinState]:
+    """Each engine on its GPUs: derived once for each new sample of any of them.
 
     Its values vanish with the engine's numbers, and where it has no GPU.
     """
-    name, oldest = engine.window.newest.engine, now - STALE_AFTER_SECONDS
-    if engine.window.newest.at < oldest:
-        return JoinState((), state.memory)
-    ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
-    join = joined(engine.window, ranks, (each.window for each in gpus.values()), facts.gpus, oldest)
-    if not join.gpus and not join.gpus_stale:
-        return JoinState((), state.memory)
-    seen = (engine.window.newest.at, *(window.newest.at for window in join.gpus), float(join.gpus_stale))
+    windows = [state.window for state in gpus.values()]
+    owned = {
+        name: [window for window in windows if belongs(window.newest.identity, facts(name).gpus)]
+        for name in engines
+    }
+    after: dict[str, JoinState] = {}
+    for name, engine in engines.items():
+        state, oldest = joins.get(name) or JoinState(), now - STALE_AFTER_SECONDS
+        if engine.window.newest.at < oldest or not owned[name]:
+            after[name] = JoinState((), state.memory)
+            continue
+        ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
+        neighbours = _neighbours(name, engines, owned, now)
+        join = joined(engine.window, ranks, owned[name], neighbours, oldest)
+        after[name] = _after_join(state, join, facts(name), failures)
+    return after
+
+
+def _after_join(state: JoinState, join: Join, facts: EngineFacts, failures: list[Failure]) -> JoinState:
+    name = join.engine.newest.engine
+    seen = (join.engine.newest.at, *(window.newest.at for window in join.gpus), float(join.gpus_stale))
     if seen == state.seen:
         return state
 
@@ -89,7 +119,26 @@ def after_join(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what goes i
         failures.append(Failure(name, phenomenon, error))
 
     memory, points = run(JOIN_PHENOMENA, join, facts, state.memory, failed)
-    return JoinState(seen, memory, tuple(labelled(points, {Scope.ENGINE: (name,)})))
+    return JoinState(seen, memory, tuple(labelled(points.values(), (name,))))
+
+
+def _neighbours(
+    name: str,
+    engines: Mapping[str, EngineState],
+    owned: Mapping[str, list[Window[GpuSample]]],
+    now: float,
+) -> tuple[Neighbour, ...]:
+    """The other engines on any of the same GPUs; one that was not read for long is taken to be gone."""
+    if len(engines) == 1:
+        return ()
+    mine = {window.newest.identity.uuid for window in owned[name]}
+    found = []
+    for other, state in engines.items():
+        theirs = {window.newest.identity.uuid for window in owned[other]}
+        age = now - state.window.newest.at
+        if other != name and age <= HORIZON_SECONDS and not mine.isdisjoint(theirs):
+            found.append(Neighbour(state.window, theirs <= mine, age <= STALE_AFTER_SECONDS))
+    return tuple(found)
 
 
 def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> GpuState:
@@ -98,9 +147,17 @@ def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> Gpu
     def failed(phenomenon: str, error: Exception) -> None:
         failures.append(Failure(uuid, phenomenon, error))
 
+    if state.window.samples:
+        sample = sample.sharing(state.window.newest)
     window = state.window.appended(sample)
-    memory, points = run(GPU_PHENOMENA, window, EngineFacts(), state.memory, failed)
-    return GpuState(window, memory, tuple(labelled(points, {Scope.GPU: (uuid,)})))
+    memory, points = run(GPU_PHENOMENA, window, _NO_FACTS, state.memory, failed)
+    told: dict[str, Told] = {}
+    for name, found in points.items():
+        before = state.told.get(name)
+        # a GPU has sixty values, and what is never zero but once a month is half of them
+        same = before is not None and before[0] is found
+        told[name] = before if before is not None and same else (found, labelled((found,), (uuid,)))
+    return GpuState(window, memory, told)
 
 
 def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:

@@ -164,6 +164,12 @@ class GpuSample(NamedTuple):
         lacks = {name: getattr(other, name) for name in _GROUPS if getattr(self, name) is None}
         return self._replace(**lacks) if self.up and other.up else self
 
+    def sharing(self, earlier: GpuSample) -> GpuSample:
+        """Itself, with the very groups of ``earlier`` where they say the same: most change but every few seconds."""
+        if (self.identity, self.link, self.health) != (earlier.identity, earlier.link, earlier.health):
+            return self
+        return self._replace(identity=earlier.identity, link=earlier.link, health=earlier.health)
+
 
 _GROUPS = ("memory", "utilisation", "pcie", "link", "nvlink", "health", "processes")
 

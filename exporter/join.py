@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from exporter.gpu_sample import GpuIdentity, GpuSample
 from exporter.sample import EngineSample, RankSample
 from exporter.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another engine that runs on some of the same GPUs.
+
+    ``within`` is whether it runs on no others: then all it moves goes over the GPUs that are shared.
+    """
+
+    engine: Window[EngineSample]
+    within: bool
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +34,7 @@ class Join:
     ranks: tuple[Window[RankSample], ...]
     gpus: tuple[Window[GpuSample], ...]
     gpus_stale: int = 0
+    neighbours: tuple[Neighbour, ...] = ()
 
 
 def belongs(identity: GpuIdentity, wanted: Sequence[str] | None) -> bool:
@@ -42,14 +55,13 @@ def belongs(identity: GpuIdentity, wanted: Sequence[str] | None) -> bool:
 def joined(
     engine: Window[EngineSample],
     ranks: tuple[Window[RankSample], ...],
-    gpus: Iterable[Window[GpuSample]],
-    wanted: Sequence[str] | None,
+    gpus: Sequence[Window[GpuSample]],
+    neighbours: tuple[Neighbour, ...],
     stale_before: float,
 ) -> Join:
-    """The engine with those of ``gpus`` that are ``wanted`` and were read at ``stale_before`` or later."""
-    mine = [window for window in gpus if belongs(window.newest.identity, wanted)]
-    fresh = tuple(window for window in mine if window.newest.up and window.newest.at >= stale_before)
-    return Join(engine, ranks, fresh, len(mine) - len(fresh))
+    """The engine with those of its ``gpus`` that are up and were read at ``stale_before`` or later."""
+    fresh = tuple(window for window in gpus if window.newest.up and window.newest.at >= stale_before)
+    return Join(engine, ranks, fresh, len(gpus) - len(fresh), neighbours)
 
 
 def _short_bus_id(text: str) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 
+from exporter.derive.inventory import GPU_INFO
 from exporter.landing_assets import SCRIPT, STYLE
+from exporter.landing_gpus import gpu_table, gpus_of
 from exporter.landing_strip import ages_of_old, answers, how_old, present, strip, verdict
 from exporter.landing_values import age, raised, said, seconds, shown
 from exporter.observation import SourceStatus
@@ -65,7 +67,8 @@ def _page(publication: Publication) -> str:
         '<nav><a href="/metrics">metrics</a> <a href="/-/ready">ready</a> <a href="/-/healthy">healthy</a></nav>'
         '</header><p id="lost" class="bad" hidden>The sidecar does not answer; this page stands still.</p>'
         f'<main><p class="state">{verdict(publication)} <time>{at}</time></p>'
-        f"{strip(publication, old)}{_sources(publication)}{_signals(snapshot.values, old)}</main>"
+        f"{strip(publication, old)}{gpu_table(snapshot.values, snapshot.at)}"
+        f"{_sources(publication)}{_signals(snapshot.values, old)}</main>"
         f"<script>{SCRIPT}</script></body></html>"
     )
 
@@ -76,7 +79,7 @@ def _sources(publication: Publication) -> str:
     now = present(publication)
     rows = "".join(_source_row(each, now) for each in publication.statuses)
     return (
-        '<section class="card wide"><h2>Sources</h2><table class="sources"><thead><tr><th>source<th>state'
+        '<section class="card wide"><h2>Sources</h2><table class="rows"><thead><tr><th>source<th>state'
         f'<th class="n">age<th class="n">read<th class="n">errors</thead><tbody>{rows}</tbody></table></section>'
     )
 
@@ -110,7 +113,15 @@ class _Rows:
         return {labels[0] for labels in (*self.now, *self.peak)}
 
 
-def _signals(values: Iterable[Value], old: Mapping[str, float]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """What is said of engines and GPUs wherever they stand: how old numbers are, and what people call a UUID."""
+
+    old: Mapping[str, float]
+    gpus: Mapping[str, str]
+
+
+def _signals(values: Sequence[Value], old: Mapping[str, float]) -> str:
     found: dict[Signal, _Rows] = {}
     seen: dict[str, set[str]] = {}
     for signal, labels, value, is_peak in values:
@@ -122,10 +133,11 @@ def _signals(values: Iterable[Value], old: Mapping[str, float]) -> str:
                 seen.setdefault(name, set()).add(label)
     # One engine, rank or model on the whole page is said once, not in every row.
     constant = {name: next(iter(labels)) for name, labels in seen.items() if len(labels) == 1}
+    notes = _Notes(old, {gpu.uuid: gpu.title for gpu in gpus_of(values)})
     parts = []
     for scope, title in _SECTIONS.items():
         cards = "".join(
-            _card(signal, rows, constant, old) for signal, rows in found.items() if signal.scope is scope
+            _card(signal, rows, constant, notes) for signal, rows in found.items() if signal.scope is scope
         )
         if cards:
             said_once = " · ".join(f"{name} {constant[name]}" for name in scope.labels if name in constant)
@@ -135,8 +147,8 @@ def _signals(values: Iterable[Value], old: Mapping[str, float]) -> str:
     return "".join(parts) or '<p class="hint">No signals yet.</p>'
 
 
-def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str], old: Mapping[str, float]) -> str:
-    sure = signal.confidence
+def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str], notes: _Notes) -> str:
+    sure, old = signal.confidence, notes.old
     columns = [place for place, name in enumerate(signal.label_names) if name not in constant]
     kinds, note = ["card"], ""
     if any(raised(signal, value) for value in rows.now.values()):
@@ -147,8 +159,9 @@ def _card(signal: Signal, rows: _Rows, constant: Mapping[str, str], old: Mapping
     if len(engines) == 1 and engines <= old.keys():
         (engine,) = engines
         # The card says it for all of its rows.
-        note, old = f' <span class="age">{how_old(old[engine])}</span>', {}
-    alone, table = ("", _table(signal, rows, columns, old)) if columns else (_alone(signal, rows), "")
+        note = f' <span class="age">{how_old(old[engine])}</span>'
+        notes = replace(notes, old={})
+    alone, table = ("", _table(signal, rows, columns, notes)) if columns else (_alone(signal, rows), "")
     return (
         f'<section class="{" ".join(kinds)}"><header><h3>{escape(signal.full_name).replace("_", "_<wbr>")} '
         f'<span class="tag {sure.value}" title="{escape(sure.meaning)}">{sure.value.replace("_", " ")}</span>{note}'
@@ -168,16 +181,18 @@ def _alone(signal: Signal, rows: _Rows) -> str:
     return f'<p class="alone">{" ".join(parts)}</p>'
 
 
-def _table(signal: Signal, rows: _Rows, columns: Sequence[int], old: Mapping[str, float]) -> str:
+def _table(signal: Signal, rows: _Rows, columns: Sequence[int], notes: _Notes) -> str:
     # An info metric says all in its labels; its value is always 1.
     valued = not signal.name.endswith("_info")
     head = "".join(f"<th>{escape(signal.label_names[place])}" for place in columns)
     head += '<th class="n">value' if valued else ""
     head += f'<th class="n">{_PEAK}' if rows.peak else ""
+    # the one place where a UUID is to be found
+    called = {} if signal is GPU_INFO else notes.gpus
     body = []
     for labels in dict.fromkeys((*rows.now, *rows.peak)):
-        age_of_row = old.get(labels[0]) if signal.scope in _OF_ENGINES else None
-        cells = [_label_cell(labels[place]) for place in columns]
+        age_of_row = notes.old.get(labels[0]) if signal.scope in _OF_ENGINES else None
+        cells = [_label_cell(labels[place], called) for place in columns]
         if age_of_row is not None:
             cells[0] += f' <span class="age">{how_old(age_of_row)}</span>'
         if valued:
@@ -188,7 +203,9 @@ def _table(signal: Signal, rows: _Rows, columns: Sequence[int], old: Mapping[str
     return f"<table><thead><tr>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _label_cell(label: str) -> str:
+def _label_cell(label: str, called: Mapping[str, str]) -> str:
+    if label in called:
+        return f'<td title="{escape(label)}">{escape(called[label])}'
     return f'<td class="long">{escape(label)}' if len(label) > _LONG_LABEL else f"<td>{escape(label)}"
 
 

@@ -43,6 +43,13 @@ td.name{min-width:7.4rem}
 td.name small{white-space:nowrap}
 thead th{border-top:0}
 .n{text-align:right;padding-right:0;padding-left:.5rem;font-variant-numeric:tabular-nums;white-space:nowrap}
+.wide{margin:.75rem 0}
+.bar{width:6rem;height:.6rem;vertical-align:baseline;margin-right:.3rem}
+.bar .room{fill:var(--line)}.bar .used{fill:var(--lagging)}.bar .high{fill:var(--ink)}.bar .notch{fill:var(--card)}
+.gpus td{vertical-align:baseline}
+.gpus .use{padding-left:1.2rem}
+.gpus .n small{display:block}
+.none{color:var(--dim)}
 .engine{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem .75rem;
 margin:.75rem 0}
 .engine h2{margin:0 0 .5rem;overflow-wrap:anywhere}
@@ -68,11 +75,13 @@ margin:.75rem 0}
 #lost{font-weight:600}
 #lost:not([hidden])~main{opacity:.5}
 @media(max-width:40rem){
-.sources thead{display:none}
-.sources tr{display:flex;flex-wrap:wrap;column-gap:1rem;border-top:1px solid var(--line)}
-.sources tr.error{border:0}
-.sources td{border:0;padding:.1rem 0;white-space:normal;overflow-wrap:anywhere;min-width:0}
-.sources .name{flex:1 0 100%}
+.rows thead{display:none}
+.rows tr{display:flex;flex-wrap:wrap;column-gap:1rem;border-top:1px solid var(--line);padding:.2rem 0}
+.rows tr.error{border:0}
+.rows td{border:0;padding:.1rem 0;white-space:normal;overflow-wrap:anywhere;min-width:0;text-align:left}
+.rows .name{flex:1 0 100%}
+.gpus .use{padding-left:0}
+.gpus .n small{display:inline}
 [data-is]:not(:empty)::before{content:attr(data-is) " ";color:var(--dim)}
 .card td,.card th{white-space:normal;padding-right:.35rem}
 .card td:not(.n){overflow-wrap:anywhere;min-width:2rem}

@@ -14,6 +14,7 @@ from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PR
 from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
+from exporter.landing_gpus import gpus_of
 from exporter.landing_values import STATES, raised, shown
 from exporter.landing_values import age as duration
 from exporter.observation import ENGINE, SourceStatus
@@ -24,6 +25,7 @@ from exporter.snapshot import Value
 
 OLD_AFTER_SECONDS = 3.0
 """From this age on numbers say how old they are: at one read a second, some reads were missed."""
+_ALARMING = {Scope.RANK, Scope.ENGINE, Scope.GPU}
 _PEAK = f"the maximum of the trailing {PEAK_SECONDS:g} s"
 _NOT_KNOWN = "not known"
 
@@ -144,11 +146,13 @@ def verdict(publication: Publication) -> str:
 def _alarms(values: Iterable[Value]) -> Iterable[str]:
     found: dict[Signal, list[str]] = {}
     for signal, labels, value, is_peak in values:
-        # One with labels of its own speaks of a number and not of the rank.
-        if signal.scope is Scope.RANK and not signal.labels and not is_peak and raised(signal, value):
+        # One with labels of its own speaks of a number and not of the engine or the GPU.
+        if signal.scope in _ALARMING and not signal.labels and not is_peak and raised(signal, value):
             found.setdefault(signal, []).append(labels[0])
-    for signal, engines in found.items():
-        yield f'<b class="bad">{STATES[signal].word}: {escape(", ".join(dict.fromkeys(engines)))}</b>'
+    named = {gpu.uuid: gpu.title for gpu in gpus_of(values)} if found else {}
+    for signal, whose in found.items():
+        names = dict.fromkeys(named.get(each, each) for each in whose)
+        yield f'<b class="bad">{STATES[signal].word}: {escape(", ".join(names))}</b>'
 
 
 def _ranks(values: Iterable[Value]) -> list[Rank]:

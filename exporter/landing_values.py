@@ -6,8 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from exporter.derive.attribution import IMPOSSIBLE
 from exporter.derive.blocks import KV_LEAK
+from exporter.derive.inventory import GPU_UP
 from exporter.derive.latency import SATURATED
+from exporter.derive.pcie import PCIE_DOWNGRADED
 from exporter.derive.pingpong import PINGPONG
 from exporter.derive.preemption import THRASHING
 from exporter.derive.stalls import DEADLOCKED, FROZEN
@@ -29,6 +32,9 @@ STATES: Mapping[Signal, State] = {
     DEADLOCKED: State(1.0, "deadlocked", "not deadlocked"),
     KV_LEAK: State(1.0, "leaking"),
     SATURATED: State(1.0, "a floor, the truth is above"),
+    GPU_UP: State(0.0, "lost", "up"),
+    PCIE_DOWNGRADED: State(1.0, "PCIe link downgraded"),
+    IMPOSSIBLE: State(1.0, "swap doesn't fit its GPUs' PCIe"),
     SOURCE_UP: State(0.0, "down", "up"),
 }
 """All that is ever marked: from what value on any other signal means trouble is for alerts to say."""

@@ -34,6 +34,11 @@ engines:
     tensor_parallel: 8
     gpus: ["0", "1", "2", "3", "4", "5", "6", "7"]
     pipeline_parallel: 1
+    kv_events:                       # or the endpoint alone: kv_events: tcp://worker-7:5557
+      endpoint: tcp://worker-7:5557
+      replay_endpoint: tcp://worker-7:5567
+      topic: kv
+      ranks: 8
     block_group_tokens: [16, 32]
     long_prompt_tokens: 65536
     slo: {tpot_seconds: 0.2, ttft_seconds: 2}

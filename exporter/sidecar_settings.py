@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from exporter.engine_settings import EngineSettings
 from exporter.gpu_settings import GpuSettings
+from exporter.kv_events_settings import source_name
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.settings import RefusedError
 
@@ -101,6 +102,13 @@ class SidecarSettings:
                     " give one of them a name of its own",
                 )
             first[engine.name] = place
+        for place, engine in enumerate(self.engines):
+            if engine.kv_events and source_name(engine.name) in first:
+                raise RefusedError(
+                    ("engines", first[source_name(engine.name)]),
+                    f"the name {source_name(engine.name)} is that of the KV events of engines[{place}];"
+                    " give it another",
+                )
 
 
 def parse_address(text: str) -> tuple[str, int]:

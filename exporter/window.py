@@ -10,8 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from exporter.sample import STALE_AFTER_SECONDS, Histogram, Sample
@@ -35,6 +37,7 @@ START_SLACK_SECONDS = 0.5
 """A window may be this much shorter than asked: scrapes are not exactly a second apart."""
 
 _LOOK_BACK_SAMPLES = 60
+_TIME = attrgetter("at")
 
 LONGEST_GAP_SECONDS = STALE_AFTER_SECONDS
 """Samples further apart than numbers hold don't belong together."""
@@ -63,11 +66,13 @@ class HistogramDelta(NamedTuple):
 class Window(Generic[S]):
     """Samples of one thing, oldest first, their times strictly rising.
 
-    ``restarts`` are the times of those samples before which what is read started anew.
+    ``restarts`` are the times of those samples before which what is read started anew;
+    ``horizon_seconds`` is the age beyond which both are forgotten.
     """
 
     samples: tuple[S, ...] = ()
     restarts: tuple[float, ...] = ()
+    horizon_seconds: float = HORIZON_SECONDS
 
     def appended(self, sample: S, *, restarted: bool = False) -> Window[S]:
         """The window with ``sample`` as its newest; itself when ``sample`` is not newer.
@@ -82,8 +87,10 @@ class Window(Generic[S]):
             return self
         if restarted or _restarted(sample, samples):
             restarts = (*restarts, sample.at)
-        restarts = tuple(at for at in restarts if at >= sample.at - HORIZON_SECONDS)
-        return replace(self, samples=(*_thinned(samples, restarts, sample.at), sample), restarts=restarts)
+        oldest = sample.at - self.horizon_seconds
+        restarts = tuple(at for at in restarts if at >= oldest)
+        kept = _thinned(samples, restarts, oldest, sample.at - FINE_SECONDS)
+        return Window((*kept, sample), restarts, self.horizon_seconds)
 
     @property
     def newest(self) -> S:
@@ -104,15 +111,24 @@ class Window(Generic[S]):
 
         Empty when the window is shorter than that.
         """
+        first = self._first_of(seconds)
+        return () if first is None else self.samples[first:]
+
+    def ends(self, seconds: float) -> tuple[S, S] | None:
+        """The first and the last of them; None when the window is shorter, or something restarted in between."""
+        first = self._first_of(seconds)
+        if first is None or self.restarted_between(self.samples[first], self.samples[-1]):
+            return None
+        return self.samples[first], self.samples[-1]
+
+    def _first_of(self, seconds: float) -> int | None:
         samples = self.samples
         if not samples:
-            return ()
+            return None
         start = samples[-1].at - seconds + START_SLACK_SECONDS
-        for index in range(len(samples) - 1, -1, -1):
-            if samples[index].at <= start:
-                far = samples[-1].at - samples[index].at > seconds + LONGEST_GAP_SECONDS
-                return () if far else samples[index:]
-        return ()
+        first = bisect_right(samples, start, key=_TIME) - 1
+        far = first < 0 or samples[-1].at - samples[first].at > seconds + LONGEST_GAP_SECONDS
+        return None if far else first
 
     def intervals(self, seconds: float) -> list[tuple[S, S]]:
         """The trailing ``seconds`` as intervals of at least ``MERGE_BELOW_SECONDS``.
@@ -269,14 +285,16 @@ def _restarted(sample: S, earlier: Sequence[S]) -> bool:
     return False
 
 
-def _thinned(samples: tuple[S, ...], restarts: tuple[float, ...], now: float) -> tuple[S, ...]:
+def _thinned(
+    samples: tuple[S, ...], restarts: tuple[float, ...], oldest: float, fine_from: float
+) -> tuple[S, ...]:
     """What is worth keeping: all of the fine part, before it a sample a step and each restart."""
     kept: list[S] = []
     for index, sample in enumerate(samples):
-        if sample.at >= now - FINE_SECONDS:
+        if sample.at >= fine_from:
             return (*kept, *samples[index:])
         wide = not kept or sample.at - kept[-1].at >= COARSE_STEP_SECONDS
-        if sample.at >= now - HORIZON_SECONDS and (wide or sample.at in restarts):
+        if sample.at >= oldest and (wide or sample.at in restarts):
             kept.append(sample)
     return tuple(kept)
 
@@ -305,6 +323,8 @@ class Total:
         if self.last is None:
             first = counter if self.missed and not restarted else 0.0
             return Total(self.value + first, counter)
+        if counter == self.last:
+            return self
         if restarted or counter < self.last:
             return Total(self.value, counter)
         return Total(self.value + counter - self.last, counter)

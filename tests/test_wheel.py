@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from drill.recording import DEMO_RECORDING
-from tests.exporter.running import ROOT, clean_environment, free_port
+from tests.exporter.running import PAGE, ROOT, clean_environment, engine, free_port, running
 
 _SECONDS = 100
 
@@ -104,3 +104,26 @@ def test_the_demo_runs_without_extras(installed: Installed) -> None:
     assert installed.call("python", "-c", "import httpx").returncode == 1, "the base install has no httpx"
     output = well(installed.call("python", "-m", "drill.demo", "--seconds", "3"))
     assert "WHERE TO LOOK NEXT" in output
+
+
+def test_kv_events_without_their_extra_cost_themselves_only(installed: Installed, tmp_path: Path) -> None:
+    assert installed.call("python", "-c", "import zmq").returncode == 1, "the base install has no pyzmq"
+    command = (str(installed.programs / "thrashold"), "exporter")
+    file = tmp_path / "settings.yaml"
+    with engine(PAGE) as url:
+        file.write_text(
+            f"engines:\n  - {{url: {url}, name: w, kv_events: 'tcp://127.0.0.1:{free_port()}'}}\n"
+        )
+        with running("--config", str(file), command=command) as sidecar:
+            sidecar.wait_until_ready()
+            page = sidecar.get("/metrics").text
+            sidecar.terminate()
+            assert sidecar.process.returncode == 0, sidecar.log()
+            assert (
+                "engine w: kv_events is set and pyzmq is not installed; install thrashold[kv-events]"
+                in sidecar.log()
+            )
+    assert 'thrashold_source_up{source="w/kv_events"} 0.0' in page
+    assert 'thrashold_source_errors_total{reason="not_installed",source="w/kv_events"} 1.0' in page
+    assert 'thrashold_source_up{source="w"} 1.0' in page
+    assert "thrashold_kv_block_stores_total{" not in page

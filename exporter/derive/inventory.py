@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -52,8 +53,24 @@ ENGINE_GPU_INFO = Signal(
 )
 
 
-def _inventory(window: Window[GpuSample], _facts: EngineFacts) -> Iterator[Point]:
+class InventoryState(NamedTuple):
+    """What was last seen of a GPU, and what was said of it: nearly always the same again."""
+
+    seen: tuple[object, ...] = ()
+    told: tuple[Point, ...] = ()
+
+
+def _inventory(
+    window: Window[GpuSample], _facts: EngineFacts, state: InventoryState
+) -> tuple[InventoryState, tuple[Point, ...]]:
     now = window.newest
+    seen = (now.up, now.identity, now.errors_total)
+    if seen != state.seen:
+        state = InventoryState(seen, tuple(_told(now)))
+    return state, state.told
+
+
+def _told(now: GpuSample) -> Iterator[Point]:
     yield Point(GPU_UP, (), float(now.up))
     which = now.identity
     index = "" if which.device_index is None else str(which.device_index)
@@ -67,5 +84,5 @@ def _join(join: Join, _facts: EngineFacts) -> Iterator[Point]:
         yield Point(ENGINE_GPU_INFO, (window.newest.identity.uuid,), 1.0)
 
 
-INVENTORY = stateless("gpu_inventory", (GPU_UP, GPU_INFO, GPU_READ_ERRORS), _inventory)
+INVENTORY = Phenomenon("gpu_inventory", (GPU_UP, GPU_INFO, GPU_READ_ERRORS), _inventory, InventoryState())
 JOIN = stateless("engine_gpus", (ENGINE_GPU_INFO,), _join)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -46,12 +46,13 @@ class Phenomenon(Generic[Seen, State]):
 
     ``derive`` is pure; it is called once for each new sample, with the state of the call before
     (the first time with ``initial``). It raises nothing a caller should expect: an exception is a
-    bug that costs this phenomenon's signals alone.
+    bug that costs this phenomenon's signals alone. Where nothing changed it may return the very
+    points of the call before: then the cycle uses its values again.
     """
 
     name: str
     signals: tuple[Signal, ...]
-    derive: Callable[[Seen, EngineFacts, State], tuple[State, list[Point]]]
+    derive: Callable[[Seen, EngineFacts, State], tuple[State, Sequence[Point]]]
     initial: State
 
 

@@ -34,6 +34,8 @@ class Reason(StrEnum):
     DISCONNECTED = "disconnected"
     DNS = "dns"
     REDIRECT = "redirect"
+    NOT_ZMQ = "not_zmq"
+    NOT_INSTALLED = "not_installed"
     INTERNAL = "internal"
 
 

@@ -2,7 +2,7 @@
 
 Taken on a full window: most derivations look back over it, so an empty one flatters. Each figure is
 that of the round, of a few, that the machine disturbed least. The bar is that of one engine; two
-ranks are twice the work.
+ranks are twice the work. The bar holds for one engine on eight GPUs too, each of which tells all there is.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.observation import Observation, SourceStatus
 from exporter.render import PLAIN, Rendering
+from exporter.sidecar import COLLECT_EVERY
 from exporter.snapshot import Snapshot
 from exporter.window import HORIZON_SECONDS
 from tests.bench import report
 from tests.bench.replay import Replay, replay
+from tests.support.gpus import h100
 
 BAR_MS = 3.0
 ONE_ENGINE = "59 kB"
 TWO_RANKS = "80 kB, 2 ranks"
+EIGHT_GPUS = "59 kB, 8 GPUs"
+_BARRED = (ONE_ENGINE, EIGHT_GPUS)
 _FILL = int(HORIZON_SECONDS) + 10
 _ROUNDS, _MEASURED = 4, 200
 _START = 1_800_000_000.0
@@ -37,26 +41,46 @@ _PARTS = ("read", "dialect", "step", "render", "gzip")
 
 @dataclass(slots=True)
 class Cycle:
-    """The sidecar's cycle without its loop and its sockets: one engine, a scrape each second."""
+    """The sidecar's cycle without its loop and its sockets: one engine, and any GPUs, read each second."""
 
     replay: Replay
     dialect: Dialect[Any]
     reader: Reader[Any]
     state: State
+    gpus: int = 0
     second: int = 0
     failures: int = 0
     snapshot: Snapshot | None = None
 
     @classmethod
-    def over(cls, scrapes: Replay) -> Cycle:
-        """A fresh one that reads ``scrapes``."""
+    def over(cls, scrapes: Replay, gpus: int = 0) -> Cycle:
+        """A fresh one that reads ``scrapes`` and has so many GPUs."""
         dialect = VllmDialect()
-        return cls(scrapes, dialect, Reader(dialect.interpret), initial(CycleSettings(version="bench")))
+        return cls(scrapes, dialect, Reader(dialect.interpret), initial(CycleSettings(version="bench")), gpus)
+
+    def _observed_gpus(self, at: float) -> list[Observation]:
+        """Their newest samples, each with traffic of its own. What makes them is not the cycle's cost."""
+        if not self.gpus:
+            return []
+        moved = 1.0e9 * self.second
+        samples = tuple(
+            h100(
+                at + 0.05,
+                index,
+                bytes_in=moved * (1 + index),
+                bytes_out=moved,
+                nvlink_bytes=7 * moved,
+                sm_active=0.1,
+            )
+            for index in range(self.gpus)
+        )
+        return [Observation(SourceStatus("nvml", "nvml", True, at, 0.001), gpus=samples)]
 
     def run(self) -> list[float]:
         """One cycle; the CPU milliseconds of each part."""
         body = self.replay.body(self.second)
         at = _START + self.second
+        gpus = self._observed_gpus(at)
         self.second += 1
         clock = time.process_time
         times = [clock()]
@@ -65,7 +89,7 @@ class Cycle:
         sample = self.dialect.sample(readings, engine="bench", at=at, read_seconds=0.01)
         times.append(clock())
         status = SourceStatus("bench", "engine", answering=True, last_at=at, read_seconds=0.01)
-        self.state, snapshot = step(self.state, at + 0.1, [Observation(status, sample)])
+        self.state, snapshot = step(self.state, at + 0.1, [Observation(status, sample), *gpus])
         times.append(clock())
         rendering = Rendering(snapshot)
         rendering.body(PLAIN)
@@ -97,13 +121,13 @@ def _figures(name: str, rounds: list[list[list[float]]], bar: float | None) -> N
     report.record(report.Figure(f"cycle {name}, p99, {best}", min(worst), "ms", bar))
 
 
-def _window_megabytes(scrapes: Replay) -> float:
+def _window_megabytes(scrapes: Replay, gpus: int) -> float:
     """What a filled state, reader included, holds in memory."""
     scrapes.body(0)
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        cycle = Cycle.over(scrapes)
+        cycle = Cycle.over(scrapes, gpus)
         for _ in range(_FILL):
             cycle.run()
         after, _ = tracemalloc.get_traced_memory()
@@ -114,10 +138,16 @@ def _window_megabytes(scrapes: Replay) -> float:
 
 def main() -> None:
     """Prints the figures."""
-    captures = {ONE_ENGINE: replay("vllm-0.32.0"), TWO_RANKS: replay("vllm-0.32.0-dp2-api2")}
+    one = replay("vllm-0.32.0")
+    measured = {
+        ONE_ENGINE: (one, 0),
+        TWO_RANKS: (replay("vllm-0.32.0-dp2-api2"), 0),
+        EIGHT_GPUS: (one, 8),
+    }
     gc.collect()
     gc.freeze()  # the sidecar's collector has no replay to walk through
-    cycles = {name: Cycle.over(scrapes) for name, scrapes in captures.items()}
+    gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
+    cycles = {name: Cycle.over(scrapes, gpus) for name, (scrapes, gpus) in measured.items()}
     for name, cycle in cycles.items():
         report.line(f"  {name}: {cycle.replay.told}; the window filled with {_FILL} s of it")
         for _ in range(_FILL):
@@ -134,9 +164,9 @@ def main() -> None:
             report.loud(f"{name}: {cycle.failures} derivations broke off: the figures are of less work")
         values = len(cycle.snapshot.values) if cycle.snapshot else 0
         report.line(f"  {name}: {values} values a cycle")
-        _figures(name, rounds[name], BAR_MS if name == ONE_ENGINE else None)
-    for name, scrapes in captures.items():
-        report.record(report.Figure(f"full window in memory, {name}", _window_megabytes(scrapes), "MB"))
+        _figures(name, rounds[name], BAR_MS if name in _BARRED else None)
+    for name, (scrapes, gpus) in measured.items():
+        report.record(report.Figure(f"full window in memory, {name}", _window_megabytes(scrapes, gpus), "MB"))
 
 
 if __name__ == "__main__":

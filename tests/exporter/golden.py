@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.support.gpu_replay import replayed_with_gpus
+from tests.support.gpus import identity
 from tests.support.replay import replayed
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "signals"
@@ -23,6 +25,10 @@ CYCLES = {
 }
 """Of each recording, by index: idle, in the midst of the overload, at its end, afterwards."""
 
+GPU_RECORDING, GPU_FILE = "vllm-0.32.0-offload", "vllm-0.32.0-offload-8-gpus"
+GPU_CYCLES = (0, 60, 97, 118)
+_OF_GPUS = ("gpu_", "pcie_", "nvlink_", "collective_", "engine_gpu_")
+
 
 def said(name: str) -> dict[str, dict[str, float]]:
     """Signal values of the chosen cycles by index; what speaks of the sidecar itself is left out."""
@@ -37,12 +43,25 @@ def said(name: str) -> dict[str, dict[str, float]]:
     }
 
 
+def said_of_gpus() -> dict[str, dict[str, float]]:
+    """What is said of the first of eight GPUs and of the engine that runs on them, at the chosen cycles."""
+    cycles, first = replayed_with_gpus(GPU_RECORDING), identity().uuid
+    return {
+        str(index): {
+            name: value
+            for name, value in cycles[index].named().items()
+            if name.startswith(_OF_GPUS) and ("uuid=" not in name or first in name)
+        }
+        for index in GPU_CYCLES
+    }
+
+
 def main() -> None:
     """Write all files."""
     FOLDER.mkdir(exist_ok=True)
-    for name in CYCLES:
-        text = json.dumps(said(name), indent=1)
-        (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    files = {**{name: said(name) for name in CYCLES}, GPU_FILE: said_of_gpus()}
+    for name, values in files.items():
+        (FOLDER / f"{name}.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -209,6 +209,9 @@ def test_which_states_are_marked() -> None:
         "kv_leak",
         "quantile_saturated",
         "source_up",
+        "gpu_up",
+        "pcie_link_downgraded",
+        "pcie_swap_share_impossible",
     }
     assert set(STATES) <= set(SIGNALS)
 

@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 
@@ -74,12 +75,20 @@ class Engine:
                 os.kill(child, signal.SIGKILL)
 
 
-def start(made: Installed, model: Path, oracle: Path, log: Path) -> Engine:
-    """Serve ``model``; the oracle writes into ``oracle``."""
+def start(  # noqa: PLR0913 -- what to serve, where its traces go, and what only some runs want
+    made: Installed,
+    model: Path,
+    oracle: Path,
+    log: Path,
+    *,
+    flags: Sequence[str] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Engine:
+    """Serve ``model``; the oracle writes into ``oracle``. ``flags`` and ``environment`` come on top of the usual."""
     port = free_port()
     caches = made.venv.parent / "cache"  # nothing of it into the user's home
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {
+    whole = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    whole |= {
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "HF_HOME": str(caches / "hf"),
@@ -91,6 +100,7 @@ def start(made: Installed, model: Path, oracle: Path, log: Path) -> Engine:
         "OMP_NUM_THREADS": "1",
         "VLLM_PLUGINS": "thrashold_oracle",
         "THRASHOLD_ORACLE": str(oracle),
+        **environment,
     }
     command: list[str | Path] = [
         made.venv / "bin" / "vllm",
@@ -101,11 +111,10 @@ def start(made: Installed, model: Path, oracle: Path, log: Path) -> Engine:
         "--port",
         str(port),
         *FLAGS,
+        *flags,
     ]
     with log.open("wb") as sink:
-        process = subprocess.Popen(
-            command, env=environment, stdout=sink, stderr=subprocess.STDOUT, cwd=log.parent
-        )
+        process = subprocess.Popen(command, env=whole, stdout=sink, stderr=subprocess.STDOUT, cwd=log.parent)
     return Engine(process, port, log)
 
 

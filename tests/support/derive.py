@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.gpu_sample import GpuSample
+from exporter.join import Join
 from exporter.sample import EngineSample, Histogram, RankSample, Sample
+from exporter.signal import Point
 from exporter.window import Window
+from tests.support.gpus import identity
 
 S = TypeVar("S", bound=Sample)
 INFINITE = float("inf")
@@ -47,16 +51,20 @@ def run(
     for sample in samples:
         filled = filled.appended(sample)
         state, points = phenomenon.derive(filled, facts or EngineFacts(), state)
-        values: Named = {}
-        for point in points:
-            assert point.signal in phenomenon.signals, f"{point.signal.name} is not declared"
-            assert len(point.labels) == len(point.signal.labels)
-            name = point.signal.name + ("_peak" if point.is_peak else "")
-            name += "{" + ",".join(point.labels) + "}" if point.labels else ""
-            assert name not in values, f"{name} twice"
-            values[name] = point.value
-        said.append(values)
+        said.append(_named(phenomenon, points))
     return said
+
+
+def _named(phenomenon: Phenomenon[Any, Any], points: Iterable[Point]) -> Named:
+    values: Named = {}
+    for point in points:
+        assert point.signal in phenomenon.signals, f"{point.signal.name} is not declared"
+        assert len(point.labels) == len(point.signal.labels)
+        name = point.signal.name + ("_peak" if point.is_peak else "")
+        name += "{" + ",".join(point.labels) + "}" if point.labels else ""
+        assert name not in values, f"{name} twice"
+        values[name] = point.value
+    return values
 
 
 def last(
@@ -64,3 +72,19 @@ def last(
 ) -> Named:
     """What it says at the last sample."""
     return run(phenomenon, samples, facts)[-1]
+
+
+def gpu(at: float, index: int = 0, **fields: Any) -> GpuSample:  # noqa: ANN401 -- any field of a sample
+    return GpuSample(at=at, identity=identity(index), **fields)
+
+
+def run_joined(
+    phenomenon: Phenomenon[Join, Any], joins: Iterable[Join], facts: EngineFacts | None = None
+) -> list[Named]:
+    """What a phenomenon of an engine on its GPUs says of each of ``joins``, in order."""
+    state = phenomenon.initial
+    said = []
+    for join in joins:
+        state, points = phenomenon.derive(join, facts or EngineFacts(), state)
+        said.append(_named(phenomenon, points))
+    return said

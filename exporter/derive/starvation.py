@@ -1,0 +1,147 @@
+"""GPUs that have work and stand idle, because PCIe can't bring what they need fast enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from exporter.derive.pcie import capacity, readings
+from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.gpu_sample import GpuSample, GpuUtilisation
+from exporter.join import Join
+from exporter.signal import Confidence, Kind, Point, Scope, Signal
+from exporter.window import LONGEST_GAP_SECONDS, MERGE_BELOW_SECONDS, START_SLACK_SECONDS, Window
+
+STARVED_SECONDS = 60.0
+SATURATED_FROM = 0.8
+"""Of what the link carries, in the fuller direction. Copies fill a link to 0.9 and more while they last: a second
+with this mean is one in which they took most of it."""
+IDLE_UP_TO = 0.2
+"""What is left for work in such a second if the GPU stands still while the link is full."""
+
+STARVED = Signal(
+    "gpu_starved_ratio",
+    Kind.GAUGE,
+    Scope.ENGINE,
+    "Share of the trailing 60 s in which the GPU was idle while the engine had sequences running and the GPU's PCIe "
+    "link was full in one direction.",
+    Confidence.ESTIMATE,
+    f"seconds with running > 0, PCIe at {SATURATED_FROM:g} of its link or more, and SMs active for {IDLE_UP_TO:g} of "
+    "it or less; without profiling counters, kernels running that much or less, which sees less: one that waits runs",
+    (
+        "running",
+        "sm_active_ratio",
+        "busy_ratio",
+        "out_bytes_total",
+        "in_bytes_total",
+        "out_bytes_per_second",
+        "in_bytes_per_second",
+        "generation",
+        "width",
+        "max_generation",
+        "max_width",
+    ),
+    labels=("uuid",),
+    window_seconds=STARVED_SECONDS,
+)
+
+
+class Stretch(NamedTuple):
+    """A time over which the GPU was known to starve, or known not to."""
+
+    began_at: float
+    at: float
+    starved: bool
+
+
+class Watch(NamedTuple):
+    """One GPU: since when it is watched, when it was last looked at, and the stretches of its trailing minute."""
+
+    began_at: float
+    newest_at: float
+    stretches: tuple[Stretch, ...] = ()
+
+    def seconds(self) -> tuple[float, float]:
+        """Of the trailing minute, the seconds of which it is known and those in which it starved."""
+        known = starved = 0.0
+        for began_at, at, is_starved in self.stretches:
+            lasted = at - max(began_at, self.newest_at - STARVED_SECONDS)
+            known += lasted
+            starved += lasted if is_starved else 0.0
+        return known, starved
+
+
+@dataclass(frozen=True, slots=True)
+class StarvationState:
+    """All GPUs of the engine by UUID."""
+
+    watches: Mapping[str, Watch] = field(default_factory=dict)
+
+
+def _derive(join: Join, _facts: EngineFacts, state: StarvationState) -> tuple[StarvationState, list[Point]]:
+    running = [rank.running for rank in join.engine.newest.ranks if rank.running is not None]
+    works = any(running) if running else None
+    watches: dict[str, Watch] = {}
+    points: list[Point] = []
+    for window in join.gpus:
+        uuid, now = window.newest.identity.uuid, window.newest.at
+        watch = state.watches.get(uuid) or Watch(now, now)
+        if now > watch.newest_at:
+            watch = _seen(watch, window, works)
+        watches[uuid] = watch
+        if now - watch.began_at < STARVED_SECONDS - START_SLACK_SECONDS:
+            continue
+        known, starved = watch.seconds()
+        if known >= 0.5 * STARVED_SECONDS:
+            points.append(Point(STARVED, (uuid,), min(1.0, starved / known)))
+    return StarvationState(watches), points
+
+
+def _seen(watch: Watch, window: Window[GpuSample], works: bool | None) -> Watch:  # noqa: FBT001 -- a fact
+    before, after = window.samples[-2:] if len(window.samples) > 1 else (window.newest, window.newest)
+    stretches = watch.stretches
+    while stretches and stretches[0].at <= after.at - STARVED_SECONDS:
+        stretches = stretches[1:]
+    if MERGE_BELOW_SECONDS <= after.at - before.at <= LONGEST_GAP_SECONDS and not window.restarted():
+        starved = _starved(before, after, works)
+        if starved is not None:
+            began_at = before.at
+            if stretches and stretches[-1].at == before.at and stretches[-1].starved is starved:
+                began_at, stretches = stretches[-1].began_at, stretches[:-1]
+            stretches = (*stretches, Stretch(began_at, after.at, starved))
+    return Watch(watch.began_at, after.at, stretches)
+
+
+def _starved(before: GpuSample, after: GpuSample, works: bool | None) -> bool | None:  # noqa: FBT001 -- a fact
+    """Whether all three hold; one that is known not to is enough."""
+    told = (works, _idle(after.utilisation), _saturated(before, after))
+    if any(each is False for each in told):
+        return False
+    return None if any(each is None for each in told) else True
+
+
+def _idle(load: GpuUtilisation | None) -> bool | None:
+    if load is None:
+        return None
+    active = load.busy_ratio if load.sm_active_ratio is None else load.sm_active_ratio
+    return None if active is None else active <= IDLE_UP_TO
+
+
+def _saturated(before: GpuSample, after: GpuSample) -> bool | None:
+    """Whether the fuller direction of the link was; None where a direction that could have been is not known."""
+    most = None if after.link is None else capacity(after.link)
+    if most is None or before.pcie is None or after.pcie is None:
+        return None
+    shares = []
+    for then, now in zip(readings(before.at, before.pcie), readings(after.at, after.pcie), strict=True):
+        moved = now.moved_since(then) if then.known and now.known else None
+        told = moved is not None and now.untold_total == then.untold_total
+        shares.append((moved or 0.0) / (now.at - then.at) / most if told else math.nan)
+    if any(share >= SATURATED_FROM for share in shares):
+        return True
+    return None if any(math.isnan(share) for share in shares) else False
+
+
+STARVATION = Phenomenon("gpu_starvation", (STARVED,), _derive, StarvationState())

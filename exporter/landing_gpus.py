@@ -1,0 +1,162 @@
+"""The GPUs on the landing page: one row each, beside the engines that run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+
+from exporter.derive.gpu_health import RECOVERY, RESET_XIDS, XID_ERRORS, XID_LAST
+from exporter.derive.gpu_memory import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
+from exporter.derive.inventory import GPU_INFO, GPU_UP
+from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_LINK, PCIE_RATE, PCIE_SATURATION, PCIE_SOURCE
+from exporter.derive.starvation import SATURATED_FROM
+from exporter.landing_values import STATES, raised, shown
+from exporter.landing_values import age as duration
+from exporter.signal import PEAK_SECONDS, Scope, Signal
+from exporter.snapshot import Value
+
+_ABSENT = '<span class="none">—</span>'
+_DIRECTIONS = ("in", "out")
+_REMEDIES = {
+    1: "reset it",
+    2: "reboot the node",
+    3: "drain its peers",
+    4: "drain and reset",
+    5: "recover IMEX",
+    6: "reset the bus",
+    7: "reboot the system",
+}
+"""What the codes of gpu_recovery_action ask for."""
+_EXPLAINED = (
+    "Bars: the fuller direction of the PCIe link over the trailing 10 s; the dark line is the peak of "
+    f"{PEAK_SECONDS:g} s, the notch is at {SATURATED_FROM * 100:.0f} %, from where on a link counts as full "
+    "(gpu_starved_ratio). What it is of: all that the link can carry one way, and who counts the bytes."
+)
+
+
+@dataclass(slots=True)
+class Gpu:
+    """What is known of one GPU: values by signal and the labels beyond its UUID, now and as peaks."""
+
+    uuid: str
+    now: dict[tuple[Signal, tuple[str, ...]], float] = field(default_factory=dict)
+    peak: dict[tuple[Signal, tuple[str, ...]], float] = field(default_factory=dict)
+
+    def value(self, signal: Signal, *labels: str) -> float | None:
+        """The value of ``signal`` now, if any."""
+        return self.now.get((signal, labels))
+
+    def labels(self, signal: Signal) -> list[tuple[str, ...]]:
+        """The labels under which ``signal`` has values."""
+        return [labels for each, labels in self.now if each is signal]
+
+    @property
+    def info(self) -> Mapping[str, str]:
+        """What gpu_info tells."""
+        told = next(iter(self.labels(GPU_INFO)), ("",) * len(GPU_INFO.labels))
+        return dict(zip(GPU_INFO.labels, told, strict=True))
+
+    @property
+    def title(self) -> str:
+        """What people call it: its index; a MIG instance or a GPU without one goes by its UUID."""
+        info = self.info
+        return f"GPU {info['index']}" if info["index"] and not info["parent_uuid"] else self.uuid
+
+
+def gpus_of(values: Iterable[Value]) -> list[Gpu]:
+    """All GPUs that anything is told of, by index and then in the order in which they are told of."""
+    found: dict[str, Gpu] = {}
+    for signal, labels, value, is_peak in values:
+        if signal.scope is Scope.GPU:
+            gpu = found.setdefault(labels[0], Gpu(labels[0]))
+            (gpu.peak if is_peak else gpu.now)[signal, labels[1:]] = value
+    return sorted(found.values(), key=_place)
+
+
+def gpu_table(values: Iterable[Value], now: float) -> str:
+    """The table at ``now`` (seconds since the epoch), or nothing where there is no GPU."""
+    gpus = gpus_of(values)
+    if not gpus:
+        return ""
+    names = {gpu.info["name"] for gpu in gpus if not gpu.info["parent_uuid"]}
+    # eight of the same kind need not say it eight times
+    alike = names.pop() if len(names) == 1 else ""
+    rows = "".join(_row(gpu, alike, now) for gpu in gpus)
+    return (
+        f'<section class="card wide"><h2>GPUs <small>{escape(alike)}</small></h2>'
+        '<table class="rows gpus"><thead><tr><th>GPU<th class="n">memory<th class="n">PCIe in<th class="n">PCIe out'
+        f'<th class="use">PCIe link in use<th>of</thead><tbody>{rows}</tbody></table>'
+        f'<p class="hint">{escape(_EXPLAINED)}</p></section>'
+    )
+
+
+def _place(gpu: Gpu) -> tuple[bool, int, bool]:
+    info = gpu.info
+    index = info["index"]
+    return (not index.isdecimal(), int(index) if index.isdecimal() else 0, bool(info["parent_uuid"]))
+
+
+def _row(gpu: Gpu, alike: str, now: float) -> str:
+    name = "" if gpu.info["name"] == alike else f" <small>{escape(gpu.info['name'])}</small>"
+    troubles = " " + " · ".join(_troubles(gpu, now))
+    return (
+        f'<tr><td class="name" title="{escape(gpu.uuid)}">{escape(gpu.title)}{name}{troubles}'
+        f'<td class="n" data-is="memory">{_memory(gpu)}'
+        + "".join(f'<td class="n" data-is="PCIe {each}">{_rate(gpu, each)}' for each in _DIRECTIONS)
+        + f'<td class="use" data-is="link in use">{_bar(gpu)}<td data-is="of">{_link(gpu)}'
+    )
+
+
+def _link(gpu: Gpu) -> str:
+    """What it carries, and who counts what goes over it."""
+    link = gpu.value(PCIE_LINK)
+    source = "".join(f" <small>{escape(labels[0])}</small>" for labels in gpu.labels(PCIE_SOURCE))
+    return (_ABSENT if link is None else shown(PCIE_LINK, link)) + source
+
+
+def _memory(gpu: Gpu) -> str:
+    used, total = gpu.value(GPU_MEMORY_USED), gpu.value(GPU_MEMORY_TOTAL)
+    if used is None:
+        return _ABSENT
+    of = "" if total is None else f" <small>of {shown(GPU_MEMORY_TOTAL, total)}</small>"
+    return shown(GPU_MEMORY_USED, used) + of
+
+
+def _rate(gpu: Gpu, direction: str) -> str:
+    rate, peak = gpu.value(PCIE_RATE, direction), gpu.peak.get((PCIE_RATE, (direction,)))
+    high = "" if peak is None else f" <small>peak {shown(PCIE_RATE, peak)}</small>"
+    return (_ABSENT if rate is None else shown(PCIE_RATE, rate)) + high
+
+
+def _bar(gpu: Gpu) -> str:
+    shares = [share for each in _DIRECTIONS if (share := gpu.value(PCIE_SATURATION, each)) is not None]
+    if not shares:
+        return _ABSENT
+    share = max(shares)
+    peaks = [gpu.peak.get((PCIE_SATURATION, (each,))) or 0.0 for each in _DIRECTIONS]
+    high = max(share, *peaks)
+    text = f"{share * 100:.0f} % of the link, peak {high * 100:.0f} %"
+    return (
+        f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{text}">'
+        f'<rect class="room" width="100" height="8"/><rect class="used" width="{share * 100:.1f}" height="8"/>'
+        f'<rect class="high" x="{min(99.0, high * 100):.1f}" width="1" height="8"/>'
+        f'<rect class="notch" x="{SATURATED_FROM * 100:.1f}" width=".5" height="8"/></svg> '
+        f"{share * 100:.0f} % <small>peak {high * 100:.0f} %</small>"
+    )
+
+
+def _troubles(gpu: Gpu, now: float) -> Iterable[str]:
+    for signal in (GPU_UP, PCIE_DOWNGRADED):
+        value = gpu.value(signal)
+        if value is not None and raised(signal, value):
+            yield f'<b class="bad">{STATES[signal].word}</b>'
+    remedy = _REMEDIES.get(int(gpu.value(RECOVERY) or 0))
+    if remedy is not None:
+        yield f'<b class="bad">the driver says: {remedy}</b>'
+    last = gpu.value(XID_LAST)
+    if last is not None:
+        xids = [labels[0] for labels in gpu.labels(XID_ERRORS)]
+        mark = ' class="bad"' if RESET_XIDS.intersection(xids) else ""
+        numbers = escape(", ".join(sorted(xids, key=lambda xid: (len(xid), xid))))
+        yield f"<b{mark}>XID {numbers}</b> <small>last {duration(max(0.0, now - last))} ago</small>"

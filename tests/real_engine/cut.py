@@ -1,0 +1,58 @@
+"""A TCP forwarder on loopback whose line can be cut and mended: a network that fails for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+_CHUNK_BYTES = 65_536
+
+
+class Line:
+    """Forwards ``port`` to ``target``, both on loopback, until it is cut."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._open: list[socket.socket] = []
+        self._serve()
+
+    def cut(self) -> None:
+        """Break all connections; nobody listens until it is mended."""
+        _shut(self._listener)
+        for each in self._open:
+            _shut(each)
+        self._open.clear()
+
+    def mend(self) -> None:
+        """Listen again, on the same port."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._serve()
+
+    def _serve(self) -> None:
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # it was cut
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection(("127.0.0.1", self._target))
+                self._open += [near, far]
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=_forward, args=(source, sink), daemon=True).start()
+
+
+def _forward(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(_CHUNK_BYTES):
+            sink.sendall(data)
+    _shut(source)
+    _shut(sink)
+
+
+def _shut(each: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        each.shutdown(socket.SHUT_RDWR)
+    each.close()
