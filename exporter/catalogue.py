@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exporter import own_signals, recorder_signals, source_signals
+from exporter import own_signals, recorder_signals, sampler_signals, source_signals
 from exporter.derive import (
     aborts,
     attribution,
@@ -97,6 +97,7 @@ PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
 SIGNALS: tuple[Signal, ...] = (
     *(signal for phenomenon in PHENOMENA for signal in phenomenon.signals),
     *source_signals.SIGNALS,
+    *sampler_signals.SIGNALS,
     *own_signals.SIGNALS,
     *recorder_signals.SIGNALS,
 )

@@ -21,6 +21,7 @@ from exporter.cycle import CycleSettings, State, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.facts import engine_facts
 from exporter.live import LiveCycle, read_all_once
+from exporter.observation import ENGINE
 from exporter.publication import Board
 from exporter.recorder_api import PATH as RECORDER_API
 from exporter.recorder_api import RecorderPage
@@ -30,8 +31,8 @@ from exporter.settings import Loaded, RefusedError, SettingsError, load_with_pla
 from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
-from exporter.sources.dcgm import DcgmSource
 from exporter.sources.engine import EngineSource
+from exporter.sources.gpus import gpu_sources
 from exporter.sources.kv_events import KvEventsSource
 from exporter.sources.source import Source
 from exporter.version import installed_version
@@ -81,6 +82,10 @@ class UsageFailure(click.ClickException):
 @click.option(
     "--recorder", metavar="FILE", type=click.Path(), help="Record every signal, each second, in FILE."
 )
+@click.option(
+    "--gpus", "gpus_nvml", metavar="auto|always|never", help="Read this machine's GPUs.  [default: auto]"
+)
+@click.option("--dcgm", "gpus_dcgm", metavar="URL", help="A dcgm-exporter to read GPUs from.")
 @click.option("--once", is_flag=True, help="Print one cycle and end; exit code 1 where no engine answered.")
 def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     engines: tuple[str, ...],
@@ -88,6 +93,8 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     listen: str | None,
     web_config: str | None,
     recorder: str | None,
+    gpus_nvml: str | None,
+    gpus_dcgm: str | None,
     once: bool,  # noqa: FBT001 - click calls by name
 ) -> None:
     """Watch engines and serve their signals, once a second.
@@ -101,6 +108,7 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     for name, known in misspelt_variables(SidecarSettings, os.environ, also=(CONFIG_VARIABLE,)):
         logger.warning("%s is no setting; did you mean %s?", name, known)
     flags = {"engines": engines, "listen": listen, "web_config": web_config, "recorder": recorder}
+    flags |= {"gpus.nvml": gpus_nvml, "gpus.dcgm": gpus_dcgm}
     try:
         loaded = load_with_places(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
         loaded.check_files()
@@ -118,9 +126,9 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
             )
         if settings.recorder:
             logger.info("--once records nothing: %s is left as it is", settings.recorder.path)
-        _print_once(_live_cycle(settings, facts))
+        _print_once(settings, facts)
     else:
-        _serve(settings, _live_cycle(settings, facts), web, tls)
+        _serve(settings, facts, web, tls)
 
 
 def _facts(loaded: Loaded[SidecarSettings]) -> dict[str, EngineFacts]:
@@ -145,17 +153,17 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
     clock = anchored_clock()
     interval = settings.interval_seconds
     sources: list[Source] = [EngineSource(engine, clock, interval) for engine in settings.engines]
-    if settings.gpus.dcgm:
-        sources.append(DcgmSource(settings.gpus.dcgm, clock, interval))
+    sources += gpu_sources(settings.gpus, clock, interval)
     sources += [
         KvEventsSource(each.name, each.kv_events, clock) for each in settings.engines if each.kv_events
     ]
     return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 
-def _print_once(cycle: LiveCycle[State]) -> None:
+def _print_once(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> None:
     # What a source would log of its read stands below in one line; a bug of ours is logged all the same.
     logging.getLogger("exporter.sources").setLevel(logging.ERROR)
+    cycle = _live_cycle(settings, facts)
 
     async def once() -> None:
         await read_all_once(cycle.sources)
@@ -167,7 +175,8 @@ def _print_once(cycle: LiveCycle[State]) -> None:
     for status in newest.statuses:
         if not status.answering:
             click.echo(f"{status.name}: {status.last_error or 'did not answer'}", err=True)
-    leave(0 if any(status.answering for status in newest.statuses) else 1)
+    engines = [status for status in newest.statuses if status.kind == ENGINE]
+    leave(0 if any(status.answering for status in engines) else 1)
 
 
 def _print(page: bytes) -> None:
@@ -182,7 +191,7 @@ def _print(page: bytes) -> None:
 
 
 def _serve(
-    settings: SidecarSettings, cycle: LiveCycle[State], web: WebConfig, tls: ssl.SSLContext | None
+    settings: SidecarSettings, facts: Mapping[str, EngineFacts], web: WebConfig, tls: ssl.SSLContext | None
 ) -> None:
     passwords = Passwords(web.basic_auth_users) if web.basic_auth_users else None
     host, port = parse_address(settings.listen)
@@ -190,6 +199,7 @@ def _serve(
         listener = listening_socket(host, port)
     except OSError as error:
         raise click.ClickException(_cant_listen(settings.listen, error)) from error
+    cycle = _live_cycle(settings, facts)
     page = RecorderPage(settings.recorder.path if settings.recorder else None, cycle.clock)
     pages = application(cycle.board, passwords, [Route(RECORDER_API, page, methods=["GET"])])
     server = make_server(pages, tls=tls, headers=web.http_server_config.headers)

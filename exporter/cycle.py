@@ -16,7 +16,7 @@ from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState, derived
 from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values
 from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
-from exporter.observation import Observation, SourceStatus
+from exporter.observation import ENGINE, Observation, SourceStatus
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
 from exporter.signal import Signal
 from exporter.snapshot import Failure, Snapshot, Value
@@ -56,7 +56,8 @@ def initial(settings: CycleSettings) -> State:
 def step(state: State, now: float, observations: Sequence[Observation]) -> tuple[State, Snapshot]:
     """One cycle at ``now`` (seconds since the epoch).
 
-    A sample is derived from once, when it is new; until the source is stale its values hold.
+    A sample is derived from once, when it is new; until the source is stale its values hold. Engines decide
+    whether it is ready: GPUs tell nothing of a KV cache.
     """
     values: list[Value] = []
     failures: list[Failure] = []
@@ -65,9 +66,10 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
     for observation in observations:
         status = observation.status
         up = status.answering and status.last_at is not None and now - status.last_at <= STALE_AFTER_SECONDS
-        ready = ready or up
+        ready = ready or (up and status.kind == ENGINE)
         sample = observation.engine
         values.extend(_source_values(status, sample, now, up=up))
+        values.extend(observation.own)
         if sample is None:
             continue
         engine = engines.get(sample.engine) or EngineState()

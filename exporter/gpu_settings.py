@@ -70,7 +70,7 @@ class GpuSettings:
             description="Whether to read them with NVIDIA's own library: `auto` where this machine has it, `always`,"
             " so that a missing one is shown as a source that is down, or `never`."
         ),
-    ] = "auto"
+    ] = field(default="auto", metadata={"flag": "--gpus"})
     dcgm: Annotated[
         DcgmSettings | None,
         Meta(

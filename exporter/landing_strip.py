@@ -17,7 +17,7 @@ from exporter.derive.traffic import SEQUENCES
 from exporter.landing_gpus import gpus_of
 from exporter.landing_values import STATES, raised, shown
 from exporter.landing_values import age as duration
-from exporter.observation import SourceStatus
+from exporter.observation import ENGINE, SourceStatus
 from exporter.publication import Publication
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Scope, Signal
@@ -25,8 +25,6 @@ from exporter.snapshot import Value
 
 OLD_AFTER_SECONDS = 3.0
 """From this age on numbers say how old they are: at one read a second, some reads were missed."""
-_ENGINE = "engine"
-"""The kind of those sources that are engines."""
 _ALARMING = {Scope.RANK, Scope.ENGINE, Scope.GPU}
 _PEAK = f"the maximum of the trailing {PEAK_SECONDS:g} s"
 _NOT_KNOWN = "not known"
@@ -106,7 +104,7 @@ def ages_of_old(publication: Publication) -> dict[str, float]:
     ages = {
         status.name: (now - min(status.last_at, at), status.answering)
         for status in publication.statuses
-        if status.kind == _ENGINE and status.last_at is not None
+        if status.kind == ENGINE and status.last_at is not None
     }
     return {name: age for name, (age, up) in ages.items() if not up or age > OLD_AFTER_SECONDS}
 
@@ -119,7 +117,7 @@ def how_old(age: float) -> str:
 def strip(publication: Publication, old: Mapping[str, float]) -> str:
     """All engines, those in the settings first; ``old`` is of :func:`ages_of_old`."""
     ranks, now = _ranks(publication.snapshot.values), present(publication)
-    states = {status.name: status for status in publication.statuses if status.kind == _ENGINE}
+    states = {status.name: status for status in publication.statuses if status.kind == ENGINE}
     blocks = []
     for engine in dict.fromkeys((*states, *(rank.engine for rank in ranks))):
         own = [rank for rank in ranks if rank.engine == engine] or [Rank(engine)]
@@ -131,7 +129,7 @@ def strip(publication: Publication, old: Mapping[str, float]) -> str:
 def verdict(publication: Publication) -> str:
     """How many engines answer, and what goes wrong by the engines' own word."""
     now = present(publication)
-    engines = [status for status in publication.statuses if status.kind == _ENGINE]
+    engines = [status for status in publication.statuses if status.kind == ENGINE]
     if not engines:
         return ""
     up = [each for each in engines if answers(each, now)]

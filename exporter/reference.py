@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter import own_signals, recorder_signals, source_signals
+from exporter import own_signals, recorder_signals, sampler_signals, source_signals
 from exporter.catalogue import PHENOMENA
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Signal
@@ -38,6 +38,7 @@ def reference() -> str:
     for signal in derived:
         grouped.setdefault(_title(signal), []).append(signal)
     grouped["The sources"] = list(source_signals.SIGNALS)
+    grouped["The sampler: the process that reads the GPUs"] = list(sampler_signals.SIGNALS)
     grouped["The sidecar"] = list(own_signals.SIGNALS)
     grouped["The flight recorder"] = list(recorder_signals.SIGNALS)
     rows = ["| confidence | meaning |", "|---|---|"]

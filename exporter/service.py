@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.landing import CONTENT_SECURITY_POLICY, landing_page
+from exporter.observation import ENGINE
 from exporter.publication import Board
 from exporter.render import negotiate
 from exporter.web_config import BasicAuth, Passwords
@@ -72,14 +73,15 @@ def accepts_gzip(header: bytes) -> bool:
 
 
 def not_ready_because(board: Board) -> str | None:
-    """Why no source is fresh, in one line; None when one is."""
+    """Why no engine is fresh, in one line; None when one is."""
     newest = board.newest
     if newest.snapshot.ready:
         return None
-    if not newest.statuses:
-        return "no source has been looked at yet"
-    reasons = (f"{each.name}: {each.last_error or 'has not answered yet'}" for each in newest.statuses)
-    return "no source is fresh: " + "; ".join(reasons)
+    engines = [each for each in newest.statuses if each.kind == ENGINE]
+    if not engines:
+        return "no engine has been looked at yet"
+    reasons = (f"{each.name}: {each.last_error or 'has not answered yet'}" for each in engines)
+    return "no engine is fresh: " + "; ".join(reasons)
 
 
 def application(

@@ -98,8 +98,8 @@ def load_with_places(
 
     ``environ`` is searched for ``prefix`` + the field's name in capitals; an empty variable counts as
     not set, and variables that name no field are left alone (Kubernetes sets some for every
-    service). ``flags`` go by field name; None and an empty tuple mean not given. Raises
-    SettingsError: one line that says where (file and line, variable or flag), which key and why.
+    service). ``flags`` go by field name, with dots for one within another; None and an empty tuple mean
+    not given. Raises SettingsError: one line that says where (file and line, variable or flag), which key and why.
     """
     layers = _Layers()
     empty = False
@@ -112,10 +112,11 @@ def load_with_places(
         text = (environ or {}).get(name, "")
         if text.strip():
             layers.add_one(cls, key, _from_text(text, annotation, name), name)
-    for field_name, value in (flags or {}).items():
+    for name, value in (flags or {}).items():
         if value is not None and value != ():
             plain = list(value) if isinstance(value, tuple) else value
-            layers.add_one(cls, (field_name,), plain, _flag_name(cls, field_name))
+            steps = name.split(".")
+            layers.add_one(cls, tuple(steps), plain, _flag_name(cls, steps))
     return Loaded(layers.convert(cls), empty, layers.places)
 
 
@@ -133,9 +134,11 @@ def _files(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, Path]]:
             yield from _files(item, (*key, place))
 
 
-def _flag_name(cls: type, field_name: str) -> str:
+def _flag_name(cls: type, key: list[str]) -> str:
+    for step in key[:-1]:
+        cls = plain_type(fields_of(cls)[step])
     flags = {each.name: each.metadata.get("flag") for each in dataclasses.fields(cls)}
-    return flags.get(field_name) or "--" + field_name.replace("_", "-")
+    return flags.get(key[-1]) or "--" + key[-1].replace("_", "-")
 
 
 class _Layers:
@@ -171,6 +174,8 @@ class _Layers:
             )
             if isinstance(error.__cause__, RefusedError):
                 key += error.__cause__.key
+            elif problem.startswith("Invalid enum value"):
+                problem = f"{problem.removeprefix('Invalid enum value ')} is not {_choices(cls, key)}"
             raise self._error(key, problem) from error
 
     def _prepare(self, value: Any, annotation: Any, key: KeyPath, folder: Path | None) -> Any:  # noqa: ANN401
@@ -204,6 +209,15 @@ def _error(places: Mapping[KeyPath, str], key: KeyPath, problem: str) -> Setting
     place = next((places[key[:size]] for size in range(len(key), -1, -1) if key[:size] in places), "")
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in key).lstrip(".")
     return SettingsError(": ".join(part for part in (place, name, problem) if part))
+
+
+def _choices(cls: Any, key: KeyPath) -> str:  # noqa: ANN401 - a type expression
+    """What the field at ``key`` can be, for people."""
+    for step in key:
+        inner = plain_type(cls)
+        cls = typing.get_args(inner)[0] if isinstance(step, int) else fields_of(inner)[step]
+    *others, last = map(str, typing.get_args(plain_type(cls)))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _row(level: Level, field: inspect.Field) -> str:
 
 def _other_ways(path: str) -> str:
     """How a key can be set elsewhere than in the file, if it can."""
-    flags = [option.opts[0] for option in exporter.params if option.name == path]
+    flags = [option.opts[0] for option in exporter.params if option.name == path.replace(".", "_")]
     variables = [
         name for name, key, _ in environment_names(SidecarSettings) if ".".join(map(str, key)) == path
     ]

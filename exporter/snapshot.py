@@ -27,7 +27,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All values of one cycle at ``at`` (seconds since the epoch), and whether any source is fresh."""
+    """All values of one cycle at ``at`` (seconds since the epoch), and whether any engine is fresh."""
 
     at: float
     values: tuple[Value, ...]

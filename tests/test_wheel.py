@@ -124,6 +124,12 @@ def test_a_recording_is_served_and_its_export_says_what_it_lacks(
     assert "pip install 'thrashold[analysis]'" in parquet.stderr
 
 
+def test_the_sampler_starts_from_another_folder(installed: Installed) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    done = installed.call("thrashold", "exporter", "--engine", url, "--once", "--gpus", "always")
+    assert "libnvidia-ml.so.1 is not here" in done.stderr, "it ran, and says what it lacks"
+
+
 def test_the_demo_runs_without_extras(installed: Installed) -> None:
     assert installed.call("python", "-c", "import httpx").returncode == 1, "the base install has no httpx"
     output = well(installed.call("python", "-m", "drill.demo", "--seconds", "3"))

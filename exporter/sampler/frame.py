@@ -12,6 +12,10 @@ from exporter.gpu_sample import GpuSample
 
 FRAME_SECONDS = 1.0
 """Time between two frames; each is also the sampler's heartbeat."""
+HUNG_SECONDS = 5.0
+"""A call of the library that takes longer hangs: the slowest that come back take a second or two."""
+REOPEN_EXIT = 75
+"""The sampler's exit code where the library has to be loaded by a fresh process (EX_TEMPFAIL)."""
 
 
 class Trouble(NamedTuple):
@@ -19,6 +23,25 @@ class Trouble(NamedTuple):
 
     reason: str
     line: str
+
+
+class Unopened(NamedTuple):
+    """A GPU that the driver counts and that can't be opened, and why."""
+
+    device_index: int
+    reason: str
+    line: str
+
+
+class Hung(NamedTuple):
+    """A GPU whose thread has been reading one group since ``since``; its sample just ages.
+
+    Without ``uuid``, a call that is about no one GPU, and ``group`` says in words which.
+    """
+
+    uuid: str
+    group: str
+    since: float
 
 
 class Own(NamedTuple):
@@ -37,6 +60,7 @@ class Frame(NamedTuple):
 
     ``gpus_expected`` is how many the driver counts, None before it was asked. ``trouble`` is set while
     nothing can be read. ``started_at`` says which sampler this is, ``library`` which driver answers.
+    ``errors_total`` are (reason, failures) that belong to no group of a GPU: of opening and of events.
     """
 
     sequence: int
@@ -47,3 +71,6 @@ class Frame(NamedTuple):
     trouble: Trouble | None = None
     library: str = ""
     own: Own | None = None
+    unopened: tuple[Unopened, ...] = ()
+    hung: tuple[Hung, ...] = ()
+    errors_total: tuple[tuple[str, float], ...] = ()

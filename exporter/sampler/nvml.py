@@ -13,6 +13,7 @@ from exporter.sampler.nvml_errors import opening_error
 from exporter.sampler.nvml_events import XidEvents
 from exporter.sampler.nvml_library import Library, loaded
 from exporter.sampler.nvml_mig import NvmlInstance, instances
+from exporter.sampler.reasons import Reason
 
 
 class NvmlBackend:
@@ -90,7 +91,7 @@ class NvmlBackend:
         """Wait for an XID of any GPU, at most ``seconds``. Raises ReadError, also before ``open``."""
         events = self._events
         if events is None:
-            raise ReadError("driver_lost", Remedy.REOPEN, "events: the library isn't open")
+            raise ReadError(Reason.DRIVER_LOST, Remedy.REOPEN, "events: the library isn't open")
         return events.next(seconds)
 
     def _handles(self) -> list[tuple[object, str]]:

@@ -1,4 +1,4 @@
-"""What an NVML return code means: a fixed word for the label, and what to do about it.
+"""What an NVML return code means: one of the words of ``reasons``, and what it costs.
 
 Several codes share a word: it says what a person would do about it, the text says which call and which code.
 
@@ -8,6 +8,7 @@ Codes are those of nvml.h (nvmlReturn_t); the classes follow what exporters of l
 from __future__ import annotations
 
 from exporter.sampler.backend import ReadError, Remedy
+from exporter.sampler.reasons import Reason, advice
 
 INVALID_ARGUMENT = 2
 NO_PERMISSION = 4
@@ -16,45 +17,44 @@ TIMEOUT = 10
 GPU_IS_LOST = 15
 
 _POLICY: dict[int, tuple[str, str]] = {
-    1: ("driver_lost", Remedy.REOPEN),
+    1: (Reason.DRIVER_LOST, Remedy.REOPEN),
     2: ("invalid_argument", Remedy.RETRY),
-    3: ("not_supported", Remedy.DROP),
+    3: (Reason.NOT_SUPPORTED, Remedy.DROP),
     # a permission comes with a new start, not while running
-    4: ("no_permission", Remedy.DROP),
+    4: (Reason.NO_PERMISSION, Remedy.DROP),
     6: ("not_found", Remedy.SKIP),
     7: ("insufficient_size", Remedy.RETRY),
-    9: ("no_driver", Remedy.REOPEN),
-    10: ("timeout", Remedy.RETRY),
+    9: (Reason.NO_DRIVER, Remedy.REOPEN),
+    10: (Reason.TIMEOUT, Remedy.RETRY),
     11: ("irq_issue", Remedy.RETRY),
-    12: ("no_library", Remedy.REOPEN),
-    13: ("not_supported", Remedy.DROP),
-    14: ("gpu_ill", Remedy.DEVICE_DOWN),
+    12: (Reason.NO_LIBRARY, Remedy.REOPEN),
+    13: (Reason.NOT_SUPPORTED, Remedy.DROP),
+    14: (Reason.GPU_ILL, Remedy.DEVICE_DOWN),
     # the others are not opened anew for the sake of one
-    15: ("gpu_lost", Remedy.DEVICE_DOWN),
-    16: ("gpu_ill", Remedy.DEVICE_DOWN),
+    15: (Reason.GPU_LOST, Remedy.DEVICE_DOWN),
+    16: (Reason.GPU_ILL, Remedy.DEVICE_DOWN),
     # the operating system took the device file away, as by a cgroup
-    17: ("no_permission", Remedy.DEVICE_DOWN),
-    18: ("version_mismatch", Remedy.REOPEN),
+    17: (Reason.NO_PERMISSION, Remedy.DEVICE_DOWN),
+    18: (Reason.VERSION_MISMATCH, Remedy.REOPEN),
     19: ("in_use", Remedy.RETRY),
     20: ("out_of_memory", Remedy.RETRY),
     21: ("no_data", Remedy.SKIP),
-    22: ("not_supported", Remedy.DROP),
+    22: (Reason.NOT_SUPPORTED, Remedy.DROP),
     23: ("insufficient_resources", Remedy.RETRY),
-    25: ("not_supported", Remedy.DROP),
-    26: ("not_supported", Remedy.DROP),
+    25: (Reason.NOT_SUPPORTED, Remedy.DROP),
+    26: (Reason.NOT_SUPPORTED, Remedy.DROP),
     27: ("not_ready", Remedy.SKIP),
-    28: ("gone", Remedy.REOPEN),
-    999: ("unknown", Remedy.RETRY),
+    28: (Reason.GONE, Remedy.REOPEN),
+    999: (Reason.UNKNOWN, Remedy.RETRY),
 }
 _OTHER_CODE = ("other", Remedy.RETRY)
 _BY_CLASS = {
     # the binding's own, and no NVMLError: an unversioned call whose newest version the driver lacks
-    "NVMLLibraryMismatchError": ("not_supported", Remedy.DROP),
+    "NVMLLibraryMismatchError": (Reason.NOT_SUPPORTED, Remedy.DROP),
     # a binding too old for the call or for one of its arguments
-    "AttributeError": ("not_supported", Remedy.DROP),
-    "TypeError": ("not_supported", Remedy.DROP),
+    "AttributeError": (Reason.NOT_SUPPORTED, Remedy.DROP),
+    "TypeError": (Reason.NOT_SUPPORTED, Remedy.DROP),
 }
-_MISFIT = _POLICY[18][0]
 _UNEXPECTED = ("unexpected", Remedy.RETRY)
 
 _NAMES = {
@@ -91,19 +91,6 @@ _NAMES = {
     999: "unknown error",
 }
 
-_ADVICE = {
-    "binding_not_installed": "install the Python package nvidia-ml-py",
-    "wrong_binding": "a package called pynvml hides nvidia-ml-py: uninstall pynvml, then reinstall nvidia-ml-py",
-    "no_library": "libnvidia-ml.so.1 is not here: install NVIDIA's driver, or start the container with"
-    " NVIDIA's runtime and NVIDIA_DRIVER_CAPABILITIES=utility",
-    "no_driver": "the kernel module isn't loaded: modprobe nvidia, or reinstall the driver for this kernel",
-    "version_mismatch": "the driver was upgraded and its old parts are still in use: reload the kernel module or"
-    " reboot; in a container, restart that too",
-    "unknown": "in a container, systemctl daemon-reload may have taken the GPUs away: restart the container",
-    "no_permission": "let this process open /dev/nvidiactl and the GPUs' device files; in a container whose devices"
-    " were taken away, restart the container",
-}
-
 
 def error_of_code(call: str, code: int) -> ReadError:
     """What a return code other than success means."""
@@ -130,6 +117,6 @@ def opening_error(error: ReadError) -> ReadError:
 
     It can be tried again, but for a library that doesn't fit its driver: it stays mapped until the process ends.
     """
-    advice = _ADVICE.get(error.reason)
-    remedy = Remedy.REOPEN if error.reason == _MISFIT else Remedy.RETRY
-    return ReadError(error.reason, remedy, f"{error}: {advice}" if advice else str(error))
+    what_to_do = advice(error.reason)
+    remedy = Remedy.REOPEN if error.reason == Reason.VERSION_MISMATCH else Remedy.RETRY
+    return ReadError(error.reason, remedy, f"{error}: {what_to_do}" if what_to_do else str(error))

@@ -8,6 +8,7 @@ from typing import Any
 
 from exporter.sampler.backend import ReadError, Remedy
 from exporter.sampler.nvml_errors import read_error
+from exporter.sampler.reasons import Reason
 
 
 class Library:
@@ -39,9 +40,9 @@ def loaded() -> Library:
     try:
         binding = importlib.import_module("pynvml")
     except ImportError as error:
-        raise ReadError("binding_not_installed", Remedy.REOPEN, "import pynvml: not found") from error
+        raise ReadError(Reason.NO_BINDING, Remedy.REOPEN, "import pynvml: not found") from error
     except Exception as error:
         raise read_error("import pynvml", error) from error
     if not hasattr(binding, "nvmlDeviceGetFieldValues"):
-        raise ReadError("wrong_binding", Remedy.REOPEN, "import pynvml: this is not NVIDIA's binding")
+        raise ReadError(Reason.WRONG_BINDING, Remedy.REOPEN, "import pynvml: this is not NVIDIA's binding")
     return Library(binding)

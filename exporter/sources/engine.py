@@ -12,7 +12,7 @@ from exporter.dialects.registry import detect
 from exporter.engine_settings import EngineSettings
 from exporter.exposition import Reader
 from exporter.facts import keys_for_bytes
-from exporter.observation import Observation
+from exporter.observation import ENGINE, Observation
 from exporter.sample import EngineSample
 from exporter.sources.endpoint import Endpoint, Reply
 from exporter.sources.failure import Reason
@@ -47,7 +47,7 @@ class EngineSource(PageSource[EngineSample]):
 
     def observe(self) -> Observation:
         """The newest sample, however old, and how the reading goes."""
-        return Observation(self._status("engine"), self._result)
+        return Observation(self._status(ENGINE), self._result)
 
     def _understand(self, reply: Reply) -> EngineSample:
         """The sample of a page. Raises ReadFailedError for a page that is no engine's."""

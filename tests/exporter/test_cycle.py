@@ -10,8 +10,10 @@ from exporter.derive import fragmentation
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample, RankSample
+from exporter.sampler_signals import GPUS_EXPECTED
 from exporter.signal import Point
-from exporter.snapshot import Snapshot
+from exporter.snapshot import Snapshot, Value
+from exporter.source_signals import SIGNAL_INFO
 from exporter.window import Window
 from tests.support.derive import engine, rank
 from tests.support.replay import named
@@ -68,6 +70,18 @@ def test_a_source_that_fails_is_down_at_once_while_its_values_still_hold() -> No
     _, snapshot = step(state, 101.0, [seen(busy(100.0), answering=False, errors=(("refused", 1),))])
     assert values(snapshot)["source_up"] == 0
     assert values(snapshot)[RUNNING] == 2
+
+
+def test_other_sources_make_nothing_ready() -> None:
+    status = SourceStatus("nvml", "nvml", answering=True, last_at=100.0, read_seconds=None)
+    gpus = Observation(status, own=(Value(GPUS_EXPECTED, ("nvml",), 8.0, is_peak=False),))
+    state, snapshot = step(initial(CycleSettings()), 100.0, [gpus])
+    assert not snapshot.ready, "the engine is what it is there for"
+    assert values(snapshot)["gpus_expected"] == 8, "what a source tells of itself is shown as it is"
+    told = {each.labels[0] for each in snapshot.values if each.signal is SIGNAL_INFO}
+    assert GPUS_EXPECTED.full_name in told
+    _, snapshot = step(state, 101.0, [gpus, seen(busy(101.0))])
+    assert snapshot.ready
 
 
 def test_one_stale_engine_takes_nothing_from_another() -> None:

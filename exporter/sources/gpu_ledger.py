@@ -1,0 +1,134 @@
+"""What is known of the GPUs from the sampler's frames: no clock, no I/O.
+
+A GPU that was seen stays known: one that the frames no longer show, or whose numbers have become old, is
+shown as down, and why. Counters go on over the sampler's restarts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+from exporter.gpu_sample import GpuSample
+from exporter.sampler.frame import HUNG_SECONDS, Frame
+from exporter.sampler.reasons import Reason
+
+FORGET_SECONDS = 3600.0
+"""A GPU that has not been seen for so long is forgotten."""
+
+Key = TypeVar("Key")
+
+
+class Totals(Counter[Key]):
+    """Sums that go on where what is counted begins anew from 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._newest: Mapping[Key, float] = {}
+
+    def take(self, counts: Mapping[Key, float], *, anew: bool) -> None:
+        """Add what ``counts`` have risen by, from 0 where they begin ``anew``."""
+        before = {} if anew else self._newest
+        for key, count in counts.items():
+            # A Counter's values are whole by its annotations only.
+            self[key] += max(0.0, count - before.get(key, 0.0))  # type: ignore[assignment]
+        self._newest = counts
+
+
+class _Known(NamedTuple):
+    sample: GpuSample
+    seen_at: float
+
+
+class GpuLedger:
+    """``monotonic_offset`` is the sidecar's clock less CLOCK_MONOTONIC."""
+
+    def __init__(self, monotonic_offset: float) -> None:
+        self.newest: Frame | None = None
+        self.newest_at: float | None = None
+        """When it was made, by the sidecar's clock."""
+        self.looked_at: float | None = None
+        """When the newest was made whose sampler knew which GPUs there are."""
+        self.errors: Totals[tuple[str, str, str]] = Totals()
+        """By GPU and group, both empty for what belongs to none, and reason."""
+        self.spent: Totals[str] = Totals()
+        """``cpu`` and ``driver``, in seconds."""
+        self._offset = monotonic_offset
+        self._known: dict[str, _Known] = {}
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame; frames come in order."""
+        anew = self.newest is None or frame.started_at != self.newest.started_at
+        self.newest = frame
+        failures = {("", "", reason): count for reason, count in frame.errors_total}
+        for sample in frame.gpus:
+            uuid = sample.identity.uuid
+            failures |= {(uuid, group, reason): count for group, reason, count in sample.errors_total}
+        self.errors.take(failures, anew=anew)
+        if frame.own is not None:
+            self.spent.take({"cpu": frame.own.cpu_seconds, "driver": frame.own.driver_seconds}, anew=anew)
+        now = self.newest_at = frame.at + self._offset
+        if frame.trouble is None and frame.gpus_expected is not None:
+            self.looked_at = now
+        for sample in frame.gpus:
+            self._known[sample.identity.uuid] = _Known(self._by_our_clock(sample), now)
+        self._forget(frame, now)
+
+    def samples(self, now: float, silent_because: str = Reason.HUNG) -> tuple[GpuSample, ...]:
+        """All GPUs at ``now``, by the sidecar's clock; ``silent_because`` is why no frames come, should none do."""
+        return tuple(self._shown(known, now, silent_because) for known in self._known.values())
+
+    def _shown(self, known: _Known, now: float, silent_because: str) -> GpuSample:
+        sample = self._with_all_errors(known.sample)
+        reason = self._missing_because(known, now, silent_because)
+        if not reason:
+            return sample
+        return GpuSample(
+            now,
+            sample.identity,
+            up=False,
+            down_because=reason,
+            reader_started_at=sample.reader_started_at,
+            xids_total=sample.xids_total,
+            xid_last_at=sample.xid_last_at,
+            errors_total=sample.errors_total,
+        )
+
+    def _missing_because(self, known: _Known, now: float, silent_because: str) -> str:
+        """Why the last sample says nothing of ``now``; empty where it does."""
+        frame, is_old = self.newest, now - known.sample.at > HUNG_SECONDS
+        is_in_frame = frame is not None and known.seen_at == frame.at + self._offset
+        if frame is not None and frame.trouble is not None:
+            return frame.trouble.reason if is_old or not is_in_frame else ""
+        if frame is None or now - (frame.at + self._offset) > HUNG_SECONDS:
+            return silent_because if is_old else ""
+        if is_in_frame:
+            return Reason.HUNG if is_old else ""
+        if frame.gpus_expected is None:  # a new sampler has not looked round yet
+            return silent_because if is_old else ""
+        index = known.sample.identity.device_index
+        return next((each.reason for each in frame.unopened if each.device_index == index), Reason.GONE)
+
+    def _forget(self, frame: Frame, now: float) -> None:
+        here = {sample.identity.uuid for sample in frame.gpus}
+        for uuid, known in list(self._known.items()):
+            # An instance that its own GPU no longer has was partitioned away, on purpose.
+            is_repartitioned = uuid not in here and known.sample.identity.parent_uuid in here
+            if is_repartitioned or now - known.seen_at > FORGET_SECONDS:
+                del self._known[uuid]
+
+    def _by_our_clock(self, sample: GpuSample) -> GpuSample:
+        xid_last_at = sample.xid_last_at
+        return sample._replace(
+            at=sample.at + self._offset,
+            reader_started_at=sample.reader_started_at + self._offset,
+            xid_last_at=None if xid_last_at is None else xid_last_at + self._offset,
+        )
+
+    def _with_all_errors(self, sample: GpuSample) -> GpuSample:
+        uuid = sample.identity.uuid
+        errors = tuple(
+            (group, reason, float(count)) for (of, group, reason), count in self.errors.items() if of == uuid
+        )
+        return sample._replace(errors_total=errors)
