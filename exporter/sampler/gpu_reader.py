@@ -67,6 +67,7 @@ class GpuReader:
         self._started_at = self._second_at = now = terms.clock()
         self._down_by: Group | None = None
         self._down_because = ""
+        self._lost: ReadError | None = None
         self._ask_again_at = 0.0
         self._seconds_down = FIRST_SECONDS_DOWN
         # PCIe goes first: its totals are to be those of the instant that the sample bears.
@@ -111,8 +112,11 @@ class GpuReader:
             self._read_due(now, is_second=is_second)
         if is_second:
             self._second_at = next_tick(self._second_at, SAMPLE_SECONDS, now)
+        if is_second or self._lost is not None:
             self.sample = self._composed(now)
             self.has_read = True
+        if self._lost is not None:  # only now: the last frame is to hold what is told of it here
+            self._reopen(self._lost)
 
     def _is_back(self, group: Group, now: float) -> bool:
         """Ask what said that the GPU is down, every now and then; gives whether it answers."""
@@ -167,7 +171,7 @@ class GpuReader:
                 self._seconds_down = 2 * FIRST_SECONDS_DOWN
             self._down_by, self._down_because = group, error.reason
         elif error.remedy == Remedy.REOPEN:
-            self._reopen(error)
+            self._lost = error
 
     def _say_bug(self, group: str, error: Exception) -> None:
         self.errors[group, Reason.INTERNAL] += 1
