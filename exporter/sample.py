@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
+ALL_RANKS = "all"
+"""The name of the rank under which a front end tells what it doesn't tell apart by rank."""
+
 STALE_AFTER_SECONDS = 15.0
 """How long numbers hold: real engines stall their own /metrics for up to 14 s under overload."""
 
@@ -125,6 +128,12 @@ class RankSample:
     ``swap_mode`` says what the tier below the GPU is: ``swap``, a pool for preempted sequences (vLLM
     V0, which may still prefer to recompute), ``offload``, a cache behind a connector; None: none told.
     ``generation`` is the engine's, in the dialect's words (vLLM: ``v0``, ``v1``).
+
+    Engines differ in what they tell of a request that is still under way. ``told_at_end`` names fields
+    of this class that move only when a request ends, or that the engine never tells: their totals are right, but that
+    they stand still means nothing. ``heartbeat`` is any number that changes with the engine's steps, for engines whose
+    token counters stand still for that reason. ``gauges_hold_seconds`` is how long the engine may go on showing gauges
+    of a moment that has passed. ``paused`` are sequences put aside to make room, whose blocks were given back.
     """
 
     at: float
@@ -134,6 +143,7 @@ class RankSample:
     running: float | None = None
     waiting: float | None = None
     swapped: float | None = None
+    paused: float | None = None
     waiting_by_reason: tuple[tuple[str, float], ...] = ()
     # KV cache
     kv_usage_ratio: float | None = None
@@ -178,6 +188,10 @@ class RankSample:
     # the process behind this rank, where it says when it started
     started_at: float | None = None
     generation: str = ""
+    # how far what is told keeps up with what happens
+    told_at_end: frozenset[str] = frozenset()
+    heartbeat: float | None = None
+    gauges_hold_seconds: float = 0.0
 
     def restarted_since(self, earlier: Sample) -> bool | None:
         """Another start time, or, where the engine tells none, a token counter that fell."""
@@ -190,6 +204,26 @@ class RankSample:
             _fell(self.prompt_tokens_total, earlier.prompt_tokens_total),
         ]
         return any(fell) if any(each is not None for each in fell) else None
+
+    @property
+    def tokens_so_far(self) -> float | None:
+        """Generated tokens, those of requests still under way included; None where those aren't told."""
+        return None if "generation_tokens_total" in self.told_at_end else self.generation_tokens_total
+
+    @property
+    def prompt_tokens_so_far(self) -> float | None:
+        """Prompt tokens taken in, by requests still under way too; None where those aren't told."""
+        return None if "prompt_tokens_total" in self.told_at_end else self.prompt_tokens_total
+
+    @property
+    def first_tokens_so_far(self) -> Histogram | None:
+        """First tokens as they come; None where an engine tells of one only when its request ends."""
+        return None if "time_to_first_token" in self.told_at_end else self.time_to_first_token
+
+    @property
+    def gauges_are_fresh(self) -> bool:
+        """Whether gauges speak of the moment they were read."""
+        return self.gauges_hold_seconds == 0
 
     @property
     def waiting_for_capacity(self) -> float | None:
@@ -209,8 +243,9 @@ class EngineSample:
     """One read of one engine: what its front end says of itself, and its ranks.
 
     ``http_ok_total`` counts completion requests answered 2xx (an answer broken off by the client
-    ends as 2xx too). ``notes`` are oddities met while reading, by a fixed word each
-    (``usage_above_1``, ``block_size_unknown``, ...): ``source_oddity`` shows them.
+    ends as 2xx too). ``aborted_total`` counts requests whose client left, where the engine does so
+    itself. ``notes`` are oddities met while reading, by a fixed word each (``usage_above_1``,
+    ``block_size_unknown``, ...): ``source_oddity`` shows them.
     """
 
     at: float
@@ -221,6 +256,7 @@ class EngineSample:
     generation: str = ""
     started_at: float | None = None
     http_ok_total: float | None = None
+    aborted_total: float | None = None
     admission_rejections_total: tuple[tuple[str, float], ...] = ()
     config: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())

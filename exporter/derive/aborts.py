@@ -1,4 +1,4 @@
-"""Clients that left: vLLM counts none of them, so they are told from what doesn't add up."""
+"""Clients that left: told by the engine, or, as vLLM counts none of them, from what doesn't add up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
-from exporter.window import Window
+from exporter.window import Total, Window
 
 SETTLE_SECONDS = 30.0
 """How long a preempted sequence may look like one whose client left, where nothing tells them apart."""
@@ -24,10 +24,18 @@ CLIENT_ABORTS = Signal(
     "Requests whose client left before the end. One that finished before the server noticed is none. Without http_* "
     "counters a sequence that waits preempted for over 30 s passes for one.",
     Confidence.ESTIMATE,
-    "completions answered 2xx less finished requests; without the front end's http_* counters, or where they don't "
-    "count each sequence (batches, n > 1, other routes): first tokens less finished, running and swapped, settled over "
-    "30 s while anything waits",
-    ("http_ok_total", "finished_total", "time_to_first_token", "end_to_end_latency", "running", "swapped"),
+    "the engine's own count (SGLang, TGI, Dynamo); else completions answered 2xx less finished requests; without the "
+    "front end's http_* counters, or where they don't count each sequence (batches, n > 1, other routes): first tokens "
+    "less finished, running and swapped, settled over 30 s while anything waits",
+    (
+        "aborted_total",
+        "http_ok_total",
+        "finished_total",
+        "time_to_first_token",
+        "end_to_end_latency",
+        "running",
+        "swapped",
+    ),
     source="exact on a real vLLM 0.32 (72 of 72); vLLM issues 31503, 8115",
 )
 
@@ -50,7 +58,7 @@ class AbortState:
     ``by_http`` is the estimator in use, None before the first; ``many_each`` whether the front end was
     seen not to count each sequence; ``ranks`` whose counts the estimate adds up. ``floor`` is what it
     read when it began, at ``since``; ``recent`` are (time, estimate) pairs of the trailing
-    ``SETTLE_SECONDS``.
+    ``SETTLE_SECONDS``. ``told`` is the engine's own count, which goes before any estimate.
     """
 
     total: float = 0.0
@@ -62,19 +70,25 @@ class AbortState:
     since: float = 0.0
     settling: Settling = Settling.NOT
     recent: tuple[tuple[float, float], ...] = ()
+    told: Total = Total()
 
     @property
     def known(self) -> bool:
         """Whether aborts could ever be told."""
-        return self.by_http is not None or self.total > 0
+        return self.by_http is not None or self.total > 0 or self.told.known
 
 
 def fed_aborts(window: Window[EngineSample], state: AbortState) -> AbortState:
     """The state after the window's newest sample."""
     now = window.newest
+    told = state.told.fed(now.aborted_total, restarted=window.restarted())
+    if told.known:
+        # the rise first: no switch from an estimate lets the total fall
+        return replace(state, total=state.total + (told.value - state.told.value), told=told)
+    state = replace(state, told=told)
     ranks = frozenset((rank.rank, rank.model_name) for rank in now.ranks)
     if window.restarted():
-        state = AbortState(state.total, state.total)
+        state = AbortState(state.total, state.total, told=told)
     elif ranks != state.ranks:
         # a rank that comes or goes takes the counts of its whole life along
         by_http = state.by_http if not state.ranks else None
@@ -189,7 +203,7 @@ def _by_sequences(sample: EngineSample) -> float | None:
 
 
 def _missing(rank: RankSample) -> float | None:
-    first = rank.time_to_first_token
+    first = rank.first_tokens_so_far
     if first is None or rank.running is None:
         return None
     ended = rank.end_to_end_latency.count if rank.end_to_end_latency is not None else rank.finished

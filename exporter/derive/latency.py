@@ -149,7 +149,7 @@ def _gap_by_sequences(window: Window[RankSample]) -> float | None:
     """Sequence seconds over tokens (Little's law): sees who stands still at once."""
     sequence_seconds = tokens = 0.0
     for before, after in window.intervals(INTERVAL_SECONDS):
-        then, now = before.generation_tokens_total, after.generation_tokens_total
+        then, now = before.tokens_so_far, after.tokens_so_far
         held, holds = _open_sequences(before), _open_sequences(after)
         if then is None or now is None or held is None or holds is None or now < then:
             continue
@@ -166,14 +166,15 @@ def _gap_by_sequences(window: Window[RankSample]) -> float | None:
 
 def _open_sequences(sample: RankSample) -> float | None:
     """Sequences whose client waits for a next token: running, swapped, or begun and waiting again."""
-    if sample.running is None:
+    if sample.running is None or not sample.gauges_are_fresh:
         return None
     present = sample.running + (sample.swapped or 0.0)
-    if sample.time_to_first_token is None or sample.http_ok_total is None:
+    first = sample.first_tokens_so_far
+    if first is None or sample.http_ok_total is None:
         return present
     if not counts_each(sample.http_ok_total, sample.finished, sample.running):
         return present
-    begun = sample.time_to_first_token.count - sample.http_ok_total
+    begun = first.count - sample.http_ok_total
     return min(max(present, begun), present + (sample.waiting or 0.0))
 
 

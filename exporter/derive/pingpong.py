@@ -67,7 +67,7 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
 def _bound(window: Window[RankSample]) -> float | None:
     samples = window.trailing(BOUND_SECONDS)
     preempted = window.delta(lambda sample: sample.preemptions_total, BOUND_SECONDS)
-    firsts = window.observed(lambda sample: sample.time_to_first_token, BOUND_SECONDS)
+    firsts = window.observed(lambda sample: sample.first_tokens_so_far, BOUND_SECONDS)
     if preempted is None or firsts is None or preempted.increase <= 0:
         return None
     start, now = samples[0], samples[-1]
@@ -85,7 +85,7 @@ def _in_engine(sample: RankSample) -> float | None:
     if sample.running is None or sample.waiting is None:
         return None
     present = sample.running + sample.waiting + (sample.swapped or 0.0)
-    first, ended = sample.time_to_first_token, sample.end_to_end_latency
+    first, ended = sample.first_tokens_so_far, sample.end_to_end_latency
     # requests that ended without a first token count in one only: then the two say nothing
     if first is not None and ended is not None and first.count >= ended.count:
         # begun less finished, and what runs without a first token yet

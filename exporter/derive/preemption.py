@@ -93,7 +93,7 @@ def _preemptions(sample: RankSample) -> float | None:
 
 
 def _generated(sample: RankSample) -> float | None:
-    return sample.generation_tokens_total
+    return sample.tokens_so_far
 
 
 def tokens_per_preemption(window: Window[RankSample], seconds: float = RATE_SECONDS) -> float | None:
@@ -190,7 +190,7 @@ def _thrash(
     points = [Point(PREEMPTIONS, (), total.value), Point(THRASH_EPISODES, (), float(episodes))]
     trailing = window.trailing(RATE_SECONDS)
     lived = bool(trailing) and not window.restarted_between(trailing[0], now)
-    if (lived or thrashing) and now.generation_tokens_total is not None and now.kv_usage_ratio is not None:
+    if (lived or thrashing) and now.tokens_so_far is not None and now.kv_usage_ratio is not None:
         points.append(Point(THRASHING, (), float(thrashing)))
     return state, points
 

@@ -77,7 +77,7 @@ PREFIX_HITS = Signal(
 
 def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
     computed = window.delta(_computed, MIX_SECONDS)
-    generated = window.delta(lambda sample: sample.generation_tokens_total, MIX_SECONDS)
+    generated = window.delta(lambda sample: sample.tokens_so_far, MIX_SECONDS)
     if computed is not None and generated is not None and computed.increase + generated.increase > 0:
         yield Point(PREFILL_RATIO, (), computed.increase / (computed.increase + generated.increase))
     blocked = _blocked_ratio(window)
@@ -97,7 +97,7 @@ def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
 
 def _computed(sample: RankSample) -> float | None:
     told = sample.prompt_tokens_computed_total
-    return told if told is not None else sample.prompt_tokens_total
+    return told if told is not None else sample.prompt_tokens_so_far
 
 
 def _blocked_ratio(window: Window[RankSample]) -> float | None:
@@ -108,6 +108,8 @@ def _blocked_ratio(window: Window[RankSample]) -> float | None:
             admitted_at = after.at
         if after.waiting is None or after.running is None or after.kv_usage_ratio is None:
             continue
+        if "time_to_first_token" in after.told_at_end:
+            continue  # whether the queue moves can't be seen
         seconds = after.at - before.at
         covered += seconds
         queues = _queues_at_low_usage(before) and _queues_at_low_usage(after)
@@ -124,13 +126,13 @@ def _queues_at_low_usage(sample: RankSample) -> bool:
 
 def _admits(before: RankSample, after: RankSample) -> bool:
     """Whether a request began."""
-    then, now = before.time_to_first_token, after.time_to_first_token
+    then, now = before.first_tokens_so_far, after.first_tokens_so_far
     return then is not None and now is not None and now.count > then.count
 
 
 def _behind_a_prefill(before: RankSample, after: RankSample) -> bool:
-    then, now = before.generation_tokens_total, after.generation_tokens_total
-    took, takes = before.prompt_tokens_total, after.prompt_tokens_total
+    then, now = before.tokens_so_far, after.tokens_so_far
+    took, takes = before.prompt_tokens_so_far, after.prompt_tokens_so_far
     if then is None or now is None or took is None or takes is None:
         return False
     return bool(before.running) and now == then and takes > took

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
-from exporter.sample import EngineSample
+from exporter.sample import ALL_RANKS, EngineSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
@@ -74,9 +74,10 @@ def _imbalance(window: Window[EngineSample]) -> float | None:
     sequence_seconds: dict[str, float] = {}
     for before, after in itertools.pairwise(samples):
         seconds = after.at - before.at
-        for name in {rank.rank for rank in after.ranks}:
+        single = [rank for rank in after.ranks if rank.rank != ALL_RANKS]
+        for name in {rank.rank for rank in single}:
             seconds_seen[name] = seconds_seen.get(name, 0.0) + seconds
-        for rank in after.ranks:
+        for rank in single:
             if rank.running is None or rank.waiting is None:
                 return None
             held = (rank.running + rank.waiting) * seconds

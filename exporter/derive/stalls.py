@@ -44,15 +44,17 @@ FROZEN = Signal(
     Kind.GAUGE,
     Scope.RANK,
     "1 when nothing at all has moved for 30 s, and for 3 times the longest prefill of the last 10 min (up to 2 min), "
-    "while sequences run; else 0; absent while that can't be known yet.",
+    "while sequences run; else 0; absent while that can't be known yet. SGLang may show gauges of a moment that has "
+    "passed for 30 s, which are waited for.",
     Confidence.MEASURED,
-    "all counters and gauges of the rank unchanged",
+    "all counters and gauges of the rank unchanged, one that moves with each step among them",
     (
         "running",
         "waiting",
         "kv_usage_ratio",
         "generation_tokens_total",
         "prompt_tokens_total",
+        "heartbeat",
         "preemptions_total",
     ),
     window_seconds=FROZEN_AFTER_SECONDS,
@@ -123,17 +125,18 @@ def _derive(
         before = None
         state = replace(state, unchanged=Standstill(), idle=Standstill())
     points: list[Point] = []
-    if now.running is not None and now.generation_tokens_total is not None:
+    if now.running is not None and now.tokens_so_far is not None and now.gauges_are_fresh:
         state = _decode(window, before, state)
         points.append(Point(STALL_SECONDS, (), state.stalled_seconds))
         if before is not None or now.running == 0:
             age = now.at - state.still_since if state.still_since is not None else 0.0
             points.append(Point(TOKEN_AGE, (), age))
-        if before is not None or now.running == 0:
-            holds = before is not None and bool(now.running) and _pulse(now) == _pulse(before)
-            since = before.at if before is not None else now.at
-            state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
-            points += _told(FROZEN, state.unchanged.lasted(now.at, _frozen_after(state)))
+    if _shows_life(now) and (before is not None or now.running == 0):
+        holds = before is not None and bool(now.running) and _pulse(now) == _pulse(before)
+        since = before.at if before is not None else now.at
+        state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
+        patience = _frozen_after(state) + now.gauges_hold_seconds
+        points += _told(FROZEN, state.unchanged.lasted(now.at, patience))
     if now.running is None or now.waiting is None:
         state = replace(state, idle=Standstill())
     else:
@@ -150,9 +153,9 @@ def _told(signal: Signal, holds: bool | None) -> list[Point]:  # noqa: FBT001 --
 def _decode(window: Window[RankSample], before: RankSample | None, state: StallState) -> StallState:
     """Counts a standstill: its whole intervals, and its share of the intervals at both ends."""
     now = window.newest
-    if before is None or before.generation_tokens_total is None or now.generation_tokens_total is None:
+    if before is None or before.tokens_so_far is None or now.tokens_so_far is None:
         return replace(state, still_since=None, counted_seconds=0.0)
-    moved = now.generation_tokens_total - before.generation_tokens_total
+    moved = now.tokens_so_far - before.tokens_so_far
     if moved == 0 and now.running and before.running:
         if state.still_since is None:
             typical = _typical_rate(window)
@@ -168,8 +171,8 @@ def _decode(window: Window[RankSample], before: RankSample | None, state: StallS
     if now.at - state.longest_prefill_at > REMEMBER_PREFILL_SECONDS:
         state = replace(state, longest_prefill_seconds=0.0)
     # only prompts that were taken in make a standstill a prefill, and none that was called frozen is one
-    took = now.prompt_tokens_total is not None and before.prompt_tokens_total is not None
-    prefilled = took and (now.prompt_tokens_total or 0.0) > (before.prompt_tokens_total or 0.0)
+    took = now.prompt_tokens_so_far is not None and before.prompt_tokens_so_far is not None
+    prefilled = took and (now.prompt_tokens_so_far or 0.0) > (before.prompt_tokens_so_far or 0.0)
     if prefilled and state.longest_prefill_seconds < still < _frozen_after(state):
         state = replace(state, longest_prefill_seconds=still, longest_prefill_at=now.at)
     return state
@@ -197,12 +200,12 @@ def _typical_rate(window: Window[RankSample]) -> float | None:
     moving = [
         (
             after.running,
-            (after.generation_tokens_total - before.generation_tokens_total) / (after.at - before.at),
+            (after.tokens_so_far - before.tokens_so_far) / (after.at - before.at),
         )
         for before, after in window.intervals(min(TYPICAL_SECONDS, _lived(window)))[:-2]
-        if after.generation_tokens_total is not None
-        and before.generation_tokens_total is not None
-        and after.generation_tokens_total > before.generation_tokens_total
+        if after.tokens_so_far is not None
+        and before.tokens_so_far is not None
+        and after.tokens_so_far > before.tokens_so_far
     ]
     alike = [rate for running, rate in moving if running == window.newest.running]
     if len(alike) < ENOUGH_INTERVALS:
@@ -220,14 +223,15 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
         return 0.0
     before, after = pair
     seconds = after.at - before.at
-    if (
-        before.generation_tokens_total is None
-        or after.generation_tokens_total is None
-        or seconds > COUNT_FROM_SECONDS
-    ):
+    if before.tokens_so_far is None or after.tokens_so_far is None or seconds > COUNT_FROM_SECONDS:
         return 0.0
-    tokens = max(0.0, after.generation_tokens_total - before.generation_tokens_total)
+    tokens = max(0.0, after.tokens_so_far - before.tokens_so_far)
     return max(0.0, seconds - tokens / typical)
+
+
+def _shows_life(sample: RankSample) -> bool:
+    """Whether something is told that moves with each step of an engine at work."""
+    return sample.running is not None and (sample.tokens_so_far is not None or sample.heartbeat is not None)
 
 
 def _pulse(sample: RankSample) -> tuple[float | None, ...]:
@@ -239,6 +243,7 @@ def _pulse(sample: RankSample) -> tuple[float | None, ...]:
         sample.kv_usage_ratio,
         sample.generation_tokens_total,
         sample.prompt_tokens_total,
+        sample.heartbeat,
         sample.preemptions_total,
         sample.finished,
         sample.prefix_queries_total,

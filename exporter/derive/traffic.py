@@ -16,10 +16,11 @@ SEQUENCES = Signal(
     "sequences",
     Kind.GAUGE,
     Scope.RANK,
-    "Sequences by state; a preempted one counts as waiting, or as swapped where the engine swaps.",
+    "Sequences by state; a preempted one counts as waiting, as swapped where the engine swaps, or as paused where it "
+    "says so (TensorRT-LLM).",
     Confidence.MEASURED,
     "the engine's gauges",
-    ("running", "waiting", "swapped"),
+    ("running", "waiting", "swapped", "paused"),
     labels=("state",),
 )
 WAITING_BY_REASON = Signal(
@@ -56,7 +57,8 @@ GENERATION_TOKENS = Signal(
     "generation_tokens_total",
     Kind.COUNTER,
     Scope.RANK,
-    "Tokens generated, those of requests that were aborted later included.",
+    "Tokens generated, those of requests that were aborted later included. Some engines count a request's tokens only "
+    "when it ends.",
     Confidence.MEASURED,
     "rises of the engine's counter, summed from 0",
     ("generation_tokens_total",),
@@ -65,7 +67,7 @@ PROMPT_RATE = Signal(
     "prompt_tokens_per_second",
     Kind.GAUGE,
     Scope.RANK,
-    "Prompt tokens a second over the trailing 10 s.",
+    "Prompt tokens a second over the trailing 10 s; absent where the engine counts them only when a request ends.",
     Confidence.MEASURED,
     "rise over time",
     ("prompt_tokens_total",),
@@ -75,7 +77,7 @@ GENERATION_RATE = Signal(
     "generation_tokens_per_second",
     Kind.GAUGE,
     Scope.RANK,
-    "Generated tokens a second over the trailing 10 s.",
+    "Generated tokens a second over the trailing 10 s; absent where the engine counts them only when a request ends.",
     Confidence.MEASURED,
     "rise over time",
     ("generation_tokens_total",),
@@ -95,15 +97,16 @@ REJECTIONS = Signal(
 
 def _gauges(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     now = window.newest
-    for state, count in (("running", now.running), ("waiting", now.waiting), ("swapped", now.swapped)):
+    for state in ("running", "waiting", "swapped", "paused"):
+        count: float | None = getattr(now, state)
         if count is not None:
             yield Point(SEQUENCES, (state,), count)
     for reason, count in now.waiting_by_reason:
         yield Point(WAITING_BY_REASON, (reason,), count)
-    prompt = window.delta(lambda sample: sample.prompt_tokens_total, RATE_SECONDS)
+    prompt = window.delta(lambda sample: sample.prompt_tokens_so_far, RATE_SECONDS)
     if prompt is not None:
         yield Point(PROMPT_RATE, (), prompt.per_second)
-    generated = window.delta(lambda sample: sample.generation_tokens_total, RATE_SECONDS)
+    generated = window.delta(lambda sample: sample.tokens_so_far, RATE_SECONDS)
     if generated is not None:
         yield Point(GENERATION_RATE, (), generated.per_second)
 
