@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from exporter.dialects.vllm_config import CacheConfig, number_of
+from exporter.dialects.cells import Cells, detail_of, gathered, one, told_by
+from exporter.dialects.names import PROCESS_START_TIME, Kind, Name
+from exporter.dialects.vllm_config import CacheConfig
 from exporter.dialects.vllm_names import (
     ADMISSION_REJECTIONS,
     CACHE_CONFIG,
@@ -15,18 +15,13 @@ from exporter.dialects.vllm_names import (
     HTTP_OK,
     HTTP_OTHER,
     HTTP_REQUESTS,
-    PROCESS_START_TIME,
     STARTED_AT,
-    Kind,
-    Name,
-    spellings,
+    TABLE,
 )
-from exporter.dialects.vllm_rank import Cells, one, rank_facts, told_by
+from exporter.dialects.vllm_rank import rank_facts
 from exporter.exposition import Series
 from exporter.sample import EngineSample, RankSample
 
-NOT_A_NUMBER = "not_a_number"
-BELOW_ZERO = "below_0"
 CONFIG_AMBIGUOUS = "config_ambiguous"
 
 DEFAULT_RANK = "0"
@@ -78,7 +73,7 @@ class VllmDialect:
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under vLLM's prefix."""
-        return any(spellings(name) for name in names)
+        return any(TABLE.spellings(name) for name in names)
 
     def interpret(self, series: Series) -> Slot | None:
         """What one series means; None for the many we have no use for."""
@@ -87,7 +82,7 @@ class VllmDialect:
         labels = dict(series.labels)
         if series.name == HTTP_REQUESTS:
             return Slot(None, HTTP_OK if _is_completion(labels) else HTTP_OTHER)
-        for name in spellings(series.name):
+        for name in TABLE.spellings(series.name):
             if name.only is None or labels.get(name.only[0]) == name.only[1]:
                 return _slot(name, labels)
         return None
@@ -96,22 +91,8 @@ class VllmDialect:
         self, readings: Sequence[tuple[Slot, float]], *, engine: str, at: float, read_seconds: float
     ) -> EngineSample:
         """One read. No reading costs more than its own field: what can't be is left out and noted."""
-        tables: defaultdict[Rank | Place | None, defaultdict[Name, dict[Any, float]]]
-        tables = defaultdict(lambda: defaultdict(dict))
         notes: set[str] = set()
-        for (owner, name, detail, highest, _), value in readings:
-            if not 0.0 <= value < math.inf:
-                if value != name.off:
-                    notes.add(BELOW_ZERO if value < 0 else NOT_A_NUMBER)
-                continue
-            cells = tables[owner][name]
-            seen = cells.get(detail)
-            if seen is None:
-                cells[detail] = value
-            elif highest:
-                cells[detail] = max(seen, value)
-            else:
-                cells[detail] = seen + value
+        tables = gathered(readings, notes)
         labelled = any(slot.labelled for slot, _ in readings)
         front: Cells = tables.get(None, {})
         owners = sorted((owner for owner in tables if isinstance(owner, Rank)), key=_order)
@@ -171,20 +152,9 @@ def _slot(name: Name, labels: Mapping[str, str]) -> Slot | None:
         return Slot(place, name, CacheConfig.of(labels), labelled=labelled)
     if name is ADMISSION_REJECTIONS:
         return Slot(None, name, labels.get(name.by or "", ""))
-    detail: float | str | None = None
-    if name.kind is Kind.INFO:
-        detail = number_of(labels.get(name.by or "", ""))
-        if detail is None:
-            return None
-    elif name.part == "_bucket":
-        try:
-            detail = float(labels.get("le", ""))
-        except ValueError:
-            return None
-        if math.isnan(detail):
-            return None
-    elif name.by is not None:
-        detail = labels.get(name.by, "")
+    readable, detail = detail_of(name, labels)
+    if not readable:
+        return None
     rank = Rank(place._replace(engine=place.engine or DEFAULT_RANK), labels.get("model_name", ""))
     highest = name.kind is Kind.RATIO or (name.kind is Kind.COUNT and "pid" in labels)
     return Slot(rank, name, detail, highest, labelled)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from exporter.dialects.cells import number_of
+
 IDENTITY_LABELS = frozenset(
     {
         "engine",
@@ -45,15 +47,6 @@ class CacheConfig:
         known = {name: value for name, value in sorted(own.items()) if value not in ("", "None")}
         numbers = {name: number for name, value in known.items() if (number := number_of(value)) is not None}
         return cls(tuple(known.items()), frozenset(own), MappingProxyType(numbers))
-
-
-def number_of(text: str) -> float | None:
-    """A finite number that is not negative, or None: ``"None"``, ``"auto"``, ``"inf"`` ..."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < math.inf else None
 
 
 class Geometry(NamedTuple):

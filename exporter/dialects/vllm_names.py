@@ -8,16 +8,11 @@ a name came or went; the whole history is in the project's research notes.
 
 from __future__ import annotations
 
-import enum
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
-PREFIX = re.compile(r"^(?:ray_)?vllm[:_]")
-TOTAL = "_total"
-PROCESS_START_TIME = "process_start_time_seconds"
-"""Single process only: absent with several API servers."""
+from exporter.dialects.names import PROCESS_START_TIME, Kind, Name, Table, histogram, names
+
+PREFIX = r"^(?:ray_)?vllm[:_]"
 HTTP_REQUESTS = "http_requests_total"
 """By handler, method and status (grouped as ``2xx``); missing in some V0 builds (#17406)."""
 
@@ -38,121 +33,70 @@ COMPLETION_HANDLERS = frozenset(
 """Handlers whose POST makes one generation request. The batch handlers make many and are left out."""
 
 
-class Kind(enum.Enum):
-    """How readings of one field that differ only in labels we don't know are put together."""
-
-    COUNTER = "sum"
-    COUNT = "sum, but the highest over pid: API servers repeat one gauge"
-    RATIO = "highest, and never above 1"
-    HISTOGRAM = "sum of each bucket"
-    INFO = "the label that holds the number"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Name:
-    """One spelling of one field.
-
-    ``field`` is ``RankSample``'s. ``only`` holds a label and the value it must have; ``by`` is the
-    label a labelled field is told by, or the one that holds an INFO's number. ``off`` is a value
-    that means "switched off". ``part`` is the suffix of a histogram's series.
-    """
-
-    field: str
-    kind: Kind
-    stem: str
-    only: tuple[str, str] | None = None
-    by: str | None = None
-    off: float | None = None
-    part: str = ""
-
-
-def _names(field: str, kind: Kind, *stems: str, **more: str | float) -> Iterator[Name]:
-    for stem in stems:
-        by, off = more.get("by"), more.get("off")
-        yield Name(
-            field,
-            kind,
-            stem,
-            by=by if isinstance(by, str) else None,
-            off=off if isinstance(off, float) else None,
-        )
-
-
-def _histogram(field: str, *stems: str) -> Iterator[Name]:
-    for stem in stems:
-        for part in ("_bucket", "_sum", "_count"):
-            yield Name(field, Kind.HISTOGRAM, stem, part=part)
-
-
 # Within a field the newest spelling comes first, and wins where an engine exposes several: both
 # are the same quantity, and adding them would double it.
 NAMES: tuple[Name, ...] = tuple(
     chain(
-        _names("running", Kind.COUNT, "num_requests_running"),
-        _names("waiting", Kind.COUNT, "num_requests_waiting"),
-        _names("swapped", Kind.COUNT, "num_requests_swapped"),  # V0, gone in 0.9.1
-        _names("waiting_by_reason", Kind.COUNT, "num_requests_waiting_by_reason", by="reason"),  # 0.20
+        names("running", Kind.COUNT, "num_requests_running"),
+        names("waiting", Kind.COUNT, "num_requests_waiting"),
+        names("swapped", Kind.COUNT, "num_requests_swapped"),  # V0, gone in 0.9.1
+        names("waiting_by_reason", Kind.COUNT, "num_requests_waiting_by_reason", by="reason"),  # 0.20
         # gpu_ was dropped in 0.9.2; 0.9.2 to 0.10.2 expose both
-        _names("kv_usage_ratio", Kind.RATIO, "kv_cache_usage_perc", "gpu_cache_usage_perc"),
-        _names("kv_token_usage_ratio", Kind.RATIO, "kv_cache_token_usage_perc"),  # proposed, #57336
-        _names("swap_tier_usage_ratio", Kind.RATIO, "cpu_cache_usage_perc"),  # V0, gone in 0.9.1
+        names("kv_usage_ratio", Kind.RATIO, "kv_cache_usage_perc", "gpu_cache_usage_perc"),
+        names("kv_token_usage_ratio", Kind.RATIO, "kv_cache_token_usage_perc"),  # proposed, #57336
+        names("swap_tier_usage_ratio", Kind.RATIO, "cpu_cache_usage_perc"),  # V0, gone in 0.9.1
         # 0.24 split the offload counter by direction and keeps the old one beside it
-        _names("swap_in_bytes_total", Kind.COUNTER, "kv_offload_load_bytes"),
-        (
-            Name(
-                "swap_in_bytes_total", Kind.COUNTER, "kv_offload_total_bytes", ("transfer_type", "CPU_to_GPU")
-            ),
+        names("swap_in_bytes_total", Kind.COUNTER, "kv_offload_load_bytes"),
+        names(
+            "swap_in_bytes_total",
+            Kind.COUNTER,
+            "kv_offload_total_bytes",
+            only=("transfer_type", "CPU_to_GPU"),
         ),
-        _names("swap_out_bytes_total", Kind.COUNTER, "kv_offload_store_bytes"),
-        (
-            Name(
-                "swap_out_bytes_total",
-                Kind.COUNTER,
-                "kv_offload_total_bytes",
-                ("transfer_type", "GPU_to_CPU"),
-            ),
+        names("swap_out_bytes_total", Kind.COUNTER, "kv_offload_store_bytes"),
+        names(
+            "swap_out_bytes_total",
+            Kind.COUNTER,
+            "kv_offload_total_bytes",
+            only=("transfer_type", "GPU_to_CPU"),
         ),
         # The simple connector (0.31) counts blocks. Its used_blocks are those pinned by transfers, not
         # the tier's occupancy, like kv_offload_cpu_cache_usage_perc: neither is read as one.
-        _names("swap_in_blocks_total", Kind.COUNTER, "simple_kv_offload_load_blocks"),
-        (
-            Name(
-                "swap_out_blocks_total",
-                Kind.COUNTER,
-                "simple_kv_offload_save_outcomes",
-                ("outcome", "stored"),
-            ),
+        names("swap_in_blocks_total", Kind.COUNTER, "simple_kv_offload_load_blocks"),
+        names(
+            "swap_out_blocks_total",
+            Kind.COUNTER,
+            "simple_kv_offload_save_outcomes",
+            only=("outcome", "stored"),
         ),
-        _names("swap_tier_bytes", Kind.INFO, "kv_offload_config_info", by="cpu_kv_cache_size_bytes"),  # 0.33
-        _names("swap_tier_blocks", Kind.INFO, "simple_kv_offload_info", by="capacity_blocks"),
-        _names("preemptions_total", Kind.COUNTER, "num_preemptions"),
-        _names("prompt_tokens_total", Kind.COUNTER, "prompt_tokens"),
-        (
-            Name(
-                "prompt_tokens_computed_total",
-                Kind.COUNTER,
-                "prompt_tokens_by_source",  # 0.16
-                ("source", "local_compute"),
-            ),
+        names("swap_tier_bytes", Kind.INFO, "kv_offload_config_info", by="cpu_kv_cache_size_bytes"),  # 0.33
+        names("swap_tier_blocks", Kind.INFO, "simple_kv_offload_info", by="capacity_blocks"),
+        names("preemptions_total", Kind.COUNTER, "num_preemptions"),
+        names("prompt_tokens_total", Kind.COUNTER, "prompt_tokens"),
+        names(
+            "prompt_tokens_computed_total",
+            Kind.COUNTER,
+            "prompt_tokens_by_source",  # 0.16
+            only=("source", "local_compute"),
         ),
-        _names("generation_tokens_total", Kind.COUNTER, "generation_tokens"),
+        names("generation_tokens_total", Kind.COUNTER, "generation_tokens"),
         # gpu_ was dropped in 0.9.2; up to 0.8 these count blocks, then tokens: only their ratio is one unit
-        _names("prefix_queries_total", Kind.COUNTER, "prefix_cache_queries", "gpu_prefix_cache_queries"),
-        _names("prefix_hits_total", Kind.COUNTER, "prefix_cache_hits", "gpu_prefix_cache_hits"),
-        _names("external_queries_total", Kind.COUNTER, "external_prefix_cache_queries"),  # 0.11.2
-        _names("prefix_hit_ratio", Kind.RATIO, "gpu_prefix_cache_hit_rate", off=-1.0),  # V0
-        _names("finished_total", Kind.COUNTER, "request_success", by="finished_reason"),
-        _histogram("time_to_first_token", "time_to_first_token_seconds"),
+        names("prefix_queries_total", Kind.COUNTER, "prefix_cache_queries", "gpu_prefix_cache_queries"),
+        names("prefix_hits_total", Kind.COUNTER, "prefix_cache_hits", "gpu_prefix_cache_hits"),
+        names("external_queries_total", Kind.COUNTER, "external_prefix_cache_queries"),  # 0.11.2
+        names("prefix_hit_ratio", Kind.RATIO, "gpu_prefix_cache_hit_rate", off=-1.0),  # V0
+        names("finished_total", Kind.COUNTER, "request_success", by="finished_reason"),
+        histogram("time_to_first_token", "time_to_first_token_seconds"),
         # renamed in 0.10.2, both until 0.11.2; request_time_per_output_token is another quantity
-        _histogram("inter_token_latency", "inter_token_latency_seconds", "time_per_output_token_seconds"),
-        _histogram("request_time_per_output_token", "request_time_per_output_token_seconds"),
-        _histogram("end_to_end_latency", "e2e_request_latency_seconds"),
-        _histogram("queue_time", "request_queue_time_seconds", "time_in_queue_requests"),
-        _histogram("prefill_time", "request_prefill_time_seconds"),
-        _histogram("request_prompt_tokens", "request_prompt_tokens"),
-        _histogram("request_generation_tokens", "request_generation_tokens"),
-        _histogram("request_preemptions", "request_num_preemptions"),  # 0.30
-        _histogram("iteration_tokens", "iteration_tokens_total"),  # a histogram in spite of its name
+        histogram("inter_token_latency", "inter_token_latency_seconds", "time_per_output_token_seconds"),
+        histogram("request_time_per_output_token", "request_time_per_output_token_seconds"),
+        histogram("end_to_end_latency", "e2e_request_latency_seconds"),
+        histogram("queue_time", "request_queue_time_seconds", "time_in_queue_requests"),
+        histogram("prefill_time", "request_prefill_time_seconds"),
+        histogram("request_prompt_tokens", "request_prompt_tokens"),
+        histogram("request_generation_tokens", "request_generation_tokens"),
+        histogram("request_preemptions", "request_num_preemptions"),  # 0.30
+        histogram("iteration_tokens", "iteration_tokens_total"),  # a histogram in spite of its name
     )
 )
 
@@ -191,28 +135,4 @@ OFFLOAD_FIELDS = frozenset(
 """Fields that only an offloading connector fills."""
 
 
-def _grouped(names: Iterable[tuple[str, Name]]) -> dict[str, tuple[Name, ...]]:
-    groups: dict[str, tuple[Name, ...]] = {}
-    for key, name in names:
-        groups[key] = (*groups.get(key, ()), name)
-    return groups
-
-
-BY_FIELD = _grouped((name.field, name) for name in NAMES if name.part in ("", "_bucket"))
-"""A field's spellings, the preferred first; of a histogram its buckets."""
-HISTOGRAM_PARTS = {
-    (name.stem, name.part): name for name in NAMES if name.kind is Kind.HISTOGRAM and name.part != "_bucket"
-}
-_BY_STEM = _grouped((name.stem + name.part, name) for name in (*NAMES, CACHE_CONFIG, ADMISSION_REJECTIONS))
-
-
-def spellings(series_name: str) -> tuple[Name, ...]:
-    """What a series of this name may mean; empty for names that are not vLLM's or mean nothing to us."""
-    stem, prefixes = PREFIX.subn("", series_name, count=1)
-    if not prefixes:
-        return ()
-    found = _BY_STEM.get(stem)
-    while found is None and stem.endswith(TOTAL):
-        stem = stem.removesuffix(TOTAL)
-        found = _BY_STEM.get(stem)
-    return found or ()
+TABLE = Table.of(PREFIX, NAMES, (CACHE_CONFIG, ADMISSION_REJECTIONS))

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.dialects.names import Kind
 from exporter.dialects.registry import DIALECTS, detect
-from exporter.dialects.vllm_names import ADMISSION_REJECTIONS, CACHE_CONFIG, NAMES, Kind
+from exporter.dialects.vllm_names import ADMISSION_REJECTIONS, CACHE_CONFIG, NAMES
 from exporter.sample import Histogram, RankSample
 from tests.exporter.dialects.vllm_text import cache_config, engine, inside, lines, rank, v0, v1
 from tests.support.captures import fixture
