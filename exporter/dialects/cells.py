@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from exporter.dialects.names import Kind, Name, Table
+from exporter.exposition import Series
 from exporter.sample import Histogram
 
 NOT_A_NUMBER = "not_a_number"
 BELOW_ZERO = "below_0"
 USAGE_ABOVE_1 = "usage_above_1"
+NAMES_HALF_THERE = "names_half_there"
+"""One of the groups of series that the engine always shows together is missing as a whole."""
 
 Cells = Mapping[Name, Mapping[Any, float]]
 """Readings by name, then by what tells those of one name apart (see ``Slot``)."""
@@ -33,6 +36,16 @@ class Slot(NamedTuple):
     name: Name
     detail: Any = None
     highest: bool = False
+
+
+def read_as(table: Table, series: Series) -> tuple[Name, Any, Mapping[str, str]] | None:
+    """What one series is: its name in the table, what tells it apart from others of that name, its labels."""
+    labels = dict(series.labels)
+    for name in table.spellings(series.name):
+        if name.only is None or labels.get(name.only[0]) == name.only[1]:
+            readable, detail = detail_of(name, labels)
+            return (name, detail, labels) if readable else None
+    return None
 
 
 def detail_of(name: Name, labels: Mapping[str, str]) -> tuple[bool, Any]:
@@ -60,9 +73,9 @@ def number_of(text: str) -> float | None:
 
 def gathered(
     readings: Sequence[tuple[Any, float]], notes: set[str]
-) -> defaultdict[Hashable, defaultdict[Name, dict[Any, float]]]:
+) -> defaultdict[Any, defaultdict[Name, dict[Any, float]]]:
     """Readings by owner and name. What can't be is left out, and added to ``notes``."""
-    tables: defaultdict[Hashable, defaultdict[Name, dict[Any, float]]]
+    tables: defaultdict[Any, defaultdict[Name, dict[Any, float]]]
     tables = defaultdict(lambda: defaultdict(dict))
     for slot, value in readings:
         owner, name, detail, highest = slot[:4]

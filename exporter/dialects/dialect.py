@@ -18,6 +18,14 @@ class Dialect(Protocol[Slot]):
     def kind(self) -> str:
         """The engine's name: ``vllm``, ``sglang``, ..."""
 
+    @property
+    def title(self) -> str:
+        """The engine as people write it: ``vLLM``, ``SGLang``, ..."""
+
+    @property
+    def absences(self) -> tuple[tuple[str, str], ...]:
+        """Why a field of a sample may be unknown, and what can be done: (field, reason), for people."""
+
     def recognises(self, names: Collection[str]) -> bool:
         """Whether an endpoint with series of these names speaks this dialect."""
 

@@ -9,6 +9,7 @@ from exporter.dialects.cells import Cells, detail_of, gathered, one, told_by
 from exporter.dialects.names import PROCESS_START_TIME, Kind, Name
 from exporter.dialects.vllm_config import CacheConfig
 from exporter.dialects.vllm_names import (
+    ABSENCES,
     ADMISSION_REJECTIONS,
     CACHE_CONFIG,
     COMPLETION_HANDLERS,
@@ -70,6 +71,16 @@ class VllmDialect:
     def kind(self) -> str:
         """``vllm``."""
         return "vllm"
+
+    @property
+    def title(self) -> str:
+        """``vLLM``."""
+        return "vLLM"
+
+    @property
+    def absences(self) -> tuple[tuple[str, str], ...]:
+        """What vLLM doesn't tell, or not in every release."""
+        return ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under vLLM's prefix."""

@@ -135,4 +135,30 @@ OFFLOAD_FIELDS = frozenset(
 """Fields that only an offloading connector fills."""
 
 
+ABSENCES = (
+    ("swapped", "V1 never swaps; V0 tells until 0.9.0"),
+    ("paused", "a preempted sequence counts as waiting"),
+    ("waiting_by_reason", "told from 0.20"),
+    ("kv_token_usage_ratio", "no release tells how many tokens the blocks hold"),
+    ("swap_mode", "shown once an offloading connector has moved something (--kv-offloading-size)"),
+    ("swap_tier_bytes", "told by the native offloading backend (--kv-offloading-size), and by V0"),
+    ("swap_tier_usage_ratio", "V0 tells until 0.9.0; what V1 calls usage are blocks pinned by transfers"),
+    ("swap_in_bytes_total", "counted by an offloading connector from 0.16; V0 counts no bytes"),
+    ("swap_out_bytes_total", "counted by an offloading connector from 0.16; V0 counts no bytes"),
+    ("swap_in_blocks_total", "counted by the simple offloading connector from 0.31"),
+    ("request_preemptions", "told from 0.30"),
+    ("request_time_per_output_token", "told from 0.11"),
+    ("prefix_queries_total", "V0 tells a ratio over its whole life"),
+    ("prefix_hits_total", "V0 tells a ratio over its whole life"),
+    ("prompt_tokens_computed_total", "told from 0.16"),
+    ("external_queries_total", "told from 0.11.2"),
+    ("kv_pool_bytes", "told from 0.10.2"),
+    ("kv_capacity_tokens", "told from 0.24"),
+    ("http_ok_total", "some V0 builds count no answers"),
+    ("aborted_total", "vLLM doesn't count clients that leave"),
+    ("admission_rejections_total", "counted from 0.32"),
+    ("started_at", "not told by several API servers"),
+    ("heartbeat", "not needed: tokens are counted as they come"),
+)
+
 TABLE = Table.of(PREFIX, NAMES, (CACHE_CONFIG, ADMISSION_REJECTIONS))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.dialects.dialect import Dialect
-from exporter.dialects.registry import detect
+from exporter.dialects.registry import detect, others_beside
 from exporter.engine_settings import EngineSettings
 from exporter.exposition import Reader
 from exporter.facts import keys_for_bytes
@@ -21,16 +21,19 @@ from exporter.sources.page import PageSource
 
 UNREADABLE_LINES = "unreadable_lines"
 """Noted on a sample: some lines of the page could not be read."""
+SEVERAL_ENGINES = "several_engines"
+"""Noted on a sample: another engine's series stand on the page too, and are not read."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Tongue:
-    """A dialect, and the reader that goes with it."""
+    """A dialect, the reader that goes with it, and other engines whose series stand on the page."""
 
     dialect: Dialect[Any]
     reader: Reader[Any]
+    others: tuple[str, ...] = ()
 
 
 class EngineSource(PageSource[EngineSample]):
@@ -64,16 +67,30 @@ class EngineSource(PageSource[EngineSample]):
                 problem, remedy = looks_like(body, names)
                 raise self._refusal(Reason.NOT_AN_ENGINE, problem, remedy)
             if tongue is None or sample is None or dialect.kind != tongue.dialect.kind:
-                self._tongue = tongue = _Tongue(dialect, Reader(dialect.interpret))
+                others = tuple(other.title for other in others_beside(dialect, names))
+                self._tongue = tongue = _Tongue(dialect, Reader(dialect.interpret), others)
+                self._warn_of(others)
                 sample = self._sampled(tongue, body, reply)
+        notes = sample.notes
+        if tongue.others:
+            notes = (*notes, SEVERAL_ENGINES)
         if tongue.reader.rejected_lines:
-            return replace(sample, notes=(*sample.notes, UNREADABLE_LINES))
-        return sample
+            notes = (*notes, UNREADABLE_LINES)
+        return sample if notes is sample.notes else replace(sample, notes=notes)
 
     def _sampled(self, tongue: _Tongue, body: bytes, reply: Reply) -> EngineSample:
         return tongue.dialect.sample(
             tongue.reader.read(body), engine=self._name, at=reply.at, read_seconds=reply.seconds
         )
+
+    def _warn_of(self, others: tuple[str, ...]) -> None:
+        if others:
+            _log.warning(
+                "engine %s: %s holds series of %s as well, which are not read; give each engine a URL of its own",
+                self._name,
+                self._endpoint.shown_url,
+                " and ".join(others),
+            )
 
     def _what(self, sample: EngineSample) -> str:
         return sample.kind

@@ -20,17 +20,15 @@ _ENGINES = (
     ("sglang:", "SGLang"),
     ("sglang_", "SGLang"),
     ("trtllm_", "TensorRT-LLM"),
-    ("nv_trt_llm_", "TensorRT-LLM behind Triton"),
+    ("nv_trt_llm_", "TensorRT-LLM"),
     ("llamacpp:", "llama.cpp"),
     ("tgi_", "Text Generation Inference"),
     ("lmdeploy:", "LMDeploy"),
     # last, as it passes the series of the engine behind it on beside its own
     ("dynamo_", "Dynamo"),
 )
-"""What engines call their series, most of all those that no dialect reads yet: their users are to learn that
-the address is right and the engine is what we can't read."""
-_KINDS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
-"""Dialects as people write them; another is called by its own name."""
+"""What engines call their series: their users are to learn that the address is right and that the engine is what
+we can't read, or that its names have changed."""
 
 _ROUTERS = (
     ("envoy_", "Envoy"),
@@ -124,7 +122,7 @@ def _engine_looks_like(engine: str) -> tuple[str, str]:
 
 
 def _what_is_read() -> list[str]:
-    return [_KINDS.get(dialect.kind, dialect.kind) for dialect in DIALECTS]
+    return [dialect.title for dialect in DIALECTS]
 
 
 def _read_in_words() -> str:
