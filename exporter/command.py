@@ -86,6 +86,8 @@ class UsageFailure(click.ClickException):
     "--gpus", "gpus_nvml", metavar="auto|always|never", help="Read this machine's GPUs.  [default: auto]"
 )
 @click.option("--dcgm", "gpus_dcgm", metavar="URL", help="A dcgm-exporter to read GPUs from.")
+    "--check", is_flag=True, help="Read each source once, say what it gives and what is missing, and end."
+)
 @click.option("--once", is_flag=True, help="Print one cycle and end; exit code 1 where no engine answered.")
 def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     engines: tuple[str, ...],
@@ -95,7 +97,8 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     recorder: str | None,
     gpus_nvml: str | None,
     gpus_dcgm: str | None,
-    once: bool,  # noqa: FBT001 - click calls by name
+    check: bool,  # noqa: FBT001 - click calls by name
+    once: bool,  # noqa: FBT001
 ) -> None:
     """Watch engines and serve their signals, once a second.
 
@@ -119,7 +122,11 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
         raise UsageFailure(str(error)) from error
     if not settings.engines:
         raise UsageFailure(_no_engine(config_file, is_empty=loaded.file_is_empty))
-    if once:
+    if check:
+        from exporter.check_command import check as check_sources  # noqa: PLC0415 -- who serves does without
+
+        check_sources(_live_cycle(settings, facts).sources, facts)
+    elif once:
         if recorder:
             raise UsageFailure(
                 "--once ends after one cycle and records nothing: leave out --recorder or --once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def keys_for_bytes(settings: EngineSettings, sample: EngineSample) -> tuple[str,
         return keys
     gpus_told = settings.tensor_parallel is not None or settings.pipeline_parallel is not None
     return () if gpus_told else (*keys, "tensor_parallel")
+
+
+def with_all_told(facts: EngineFacts) -> EngineFacts:
+    """The facts of an engine whose settings tell all that they can: what they leave out is filled in with 1."""
+    return replace(
+        facts,
+        kv_bytes_per_token=facts.kv_bytes_per_token or 1.0,
+        kv_bytes_per_token_gpu=facts.kv_bytes_per_token_gpu or 1.0,
+        gpus_per_replica=facts.gpus_per_replica or 1,
+    )
 
 
 def _geometry(settings: EngineSettings, file: Path) -> KvGeometry:

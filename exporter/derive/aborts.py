@@ -204,7 +204,7 @@ def _by_sequences(sample: EngineSample) -> float | None:
 
 def _missing(rank: RankSample) -> float | None:
     first = rank.first_tokens_so_far
-    if first is None or rank.running is None:
+    if first is None or rank.running is None or not rank.gauges_are_fresh:
         return None
     ended = rank.end_to_end_latency.count if rank.end_to_end_latency is not None else rank.finished
     if ended is None:

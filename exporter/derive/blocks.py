@@ -63,7 +63,7 @@ KV_LEAK = Signal(
     "1 when blocks stay taken for 2 min while no sequence runs or waits, else 0; absent while that can't be known yet.",
     Confidence.MEASURED,
     "usage > 0 with nothing running, waiting or swapped, without a break",
-    ("kv_usage_ratio", "running", "waiting"),
+    ("kv_usage_ratio", "blocks", "running", "waiting"),
     window_seconds=LEAK_AFTER_SECONDS,
     source="vLLM issues 27073, 46283",
 )

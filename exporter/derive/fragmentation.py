@@ -30,7 +30,7 @@ TAIL_TOKENS = Signal(
     Confidence.ESTIMATE,
     "expected R(B-1)/2, max R(B-1), low/high = expected -+ 2 B/sqrt(12) sqrt(R), summed over KV groups; exact "
     "where the engine tells its token usage",
-    ("running", "block_tokens", "kv_token_usage_ratio"),
+    ("running", "block_tokens", "block_group_tokens", "kv_token_usage_ratio"),
     labels=("bound",),
     source=_CHECKED,
 )
@@ -42,7 +42,7 @@ TAIL_BYTES = Signal(
     "settings say kv_bytes_per_token, model_config or tensor_parallel.",
     Confidence.ESTIMATE,
     "tokens x KV bytes a token",
-    ("running", "block_tokens"),
+    ("running", "block_tokens", "block_group_tokens"),
     labels=("bound",),
     source=_CHECKED,
 )
@@ -53,7 +53,7 @@ USED_RATIO = Signal(
     "Expected tail waste as a share of the slots in blocks that are taken.",
     Confidence.ESTIMATE,
     "expected tail tokens / (used blocks x block tokens)",
-    ("running", "block_tokens", "kv_usage_ratio", "blocks"),
+    ("running", "block_tokens", "block_group_tokens", "kv_usage_ratio", "blocks"),
 )
 RESERVE_RATIO = Signal(
     "tail_fragmentation_reserve_ratio",
@@ -63,7 +63,7 @@ RESERVE_RATIO = Signal(
     "2 % is free.",
     Confidence.ESTIMATE,
     "expected tail tokens / (free blocks x block tokens)",
-    ("running", "block_tokens", "kv_usage_ratio", "blocks"),
+    ("running", "block_tokens", "block_group_tokens", "kv_usage_ratio", "blocks"),
 )
 
 

@@ -74,7 +74,7 @@ def _bound(window: Window[RankSample]) -> float | None:
     if window.restarted_between(start, now):
         return None
     present = _in_engine(start)
-    if present is None or now.running is None:
+    if present is None or now.running is None or not now.gauges_are_fresh:
         return None
     candidates = present + firsts.observed.count + now.running
     return max(0.0, 1.0 - max(0.0, candidates) / preempted.increase)

@@ -88,7 +88,7 @@ SWAP_ESTIMATE = Signal(
     "seen swapped.",
     Confidence.ESTIMATE,
     "preemptions x mean blocks a sequence x block tokens x KV bytes a token",
-    ("preemptions_total", "kv_usage_ratio", "blocks", "running", "block_tokens"),
+    ("swapped", "preemptions_total", "kv_usage_ratio", "blocks", "running", "block_tokens"),
     source="real vLLM 0.8.5: rises of the CPU pool's gauge see only 14 % of what moved",
 )
 SWAP_TIER_BYTES = Signal(

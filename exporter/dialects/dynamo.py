@@ -68,6 +68,7 @@ BLOCK_MANAGER = Table.of(
 )
 
 _OF_THE_WORKER = "told by the workers: read them, or the engines behind them"
+_OF_THE_ENGINE = "a worker alone doesn't tell: let it pass its engine's series on, or read the engine"
 ABSENCES = (
     ("swapped", _OF_THE_WORKER),
     ("paused", _OF_THE_WORKER),
@@ -88,11 +89,14 @@ ABSENCES = (
     ("swap_in_blocks_total", _OF_THE_WORKER),
     ("swap_tier_usage_ratio", _OF_THE_WORKER),
     ("heartbeat", "a front end has no steps"),
-    ("waiting", "a worker alone doesn't say what waits in its engine"),
-    ("generation_tokens_total", "a worker alone counts no tokens: let it pass its engine's series on"),
-    ("prompt_tokens_total", "a worker alone counts no tokens: let it pass its engine's series on"),
-    ("time_to_first_token", "a worker alone has no such histogram: let it pass its engine's series on"),
-    ("inter_token_latency", "a worker alone has no such histogram: let it pass its engine's series on"),
+    ("waiting", _OF_THE_ENGINE),
+    ("generation_tokens_total", _OF_THE_ENGINE),
+    ("prompt_tokens_total", _OF_THE_ENGINE),
+    ("prompt_tokens_computed_total", _OF_THE_ENGINE),
+    ("time_to_first_token", _OF_THE_ENGINE),
+    ("inter_token_latency", _OF_THE_ENGINE),
+    ("request_prompt_tokens", _OF_THE_ENGINE),
+    ("request_generation_tokens", _OF_THE_ENGINE),
     ("request_time_per_output_token", "Dynamo has gaps between tokens, not a mean a request"),
     ("prefix_hits_total", "counted by the front end of newer releases"),
     ("aborted_total", "counted from the first cancellation"),

@@ -6,7 +6,7 @@ Read at ggml-org/llama.cpp, ``tools/server``, and checked on a recording of the 
 - ``prompt_tokens_total`` leaves out what the prompt cache gave, which is counted apart since August 2026.
 - ``prompt_tokens_seconds`` and ``predicted_tokens_seconds`` begin anew with each scrape: two readers rob one another,
   so neither is read. ``n_tokens_max`` is typed counter and is a gauge.
-- ``kv_cache_usage_ratio`` is gone since May 2025 (#13660); nothing has taken its place.
+- ``kv_cache_usage_ratio`` is gone (#13660); nothing has taken its place.
 - The page is made by the loop that computes: a long prefill holds it up (#29104), and reading it keeps a server
   awake that would go to sleep when idle (#20227).
 """
@@ -35,7 +35,7 @@ TABLE = Table.of(
 )
 
 ABSENCES = (
-    ("kv_usage_ratio", "llama.cpp tells no KV usage since May 2025"),
+    ("kv_usage_ratio", "llama.cpp tells no KV usage any more (#13660)"),
     ("blocks", "its KV cache is a range of cells a slot, not a pool of blocks"),
     ("block_tokens", "its KV cache is a range of cells a slot, not a pool of blocks"),
     ("generation_tokens_total", "a request's tokens are counted when it ends"),
@@ -52,6 +52,8 @@ ABSENCES = (
     ("swap_mode", "it never swaps"),
     ("swap_tier_bytes", "it never swaps"),
     ("swap_in_bytes_total", "it never swaps"),
+    ("swap_in_blocks_total", "it never swaps"),
+    ("swap_tier_usage_ratio", "it never swaps"),
     ("finished_total", "it counts no requests"),
     ("aborted_total", "it counts no requests"),
     ("http_ok_total", "it counts no requests"),

@@ -36,6 +36,14 @@ def detect(names: Collection[str]) -> Dialect[Any] | None:
     return max(speaking, key=lambda dialect: sum(dialect.recognises((name,)) for name in names))
 
 
+def of_kind(kind: str) -> Dialect[Any]:
+    """The dialect that samples of this kind come from. Raises LookupError for none of ours."""
+    for dialect in DIALECTS:
+        if dialect.kind == kind:
+            return dialect
+    raise LookupError(f"no dialect is called {kind}")
+
+
 def others_beside(found: Dialect[Any], names: Collection[str]) -> tuple[Dialect[Any], ...]:
     """Engines whose names stand on the page beside those of ``found``, which alone is read."""
     if found not in ENGINES:

@@ -93,26 +93,43 @@ OF_THE_FRONT = Table.of(
 )
 """Told without a rank: by the front end, and by caches whose processes are added up."""
 
-_HICACHE = (
-    "SGLang keeps KV on the host with --enable-hierarchical-cache only; bytes are counted since autumn 2026"
-)
+_HICACHE = "SGLang keeps KV on the host with --enable-hierarchical-cache only; bytes are counted in the newest releases only"
 ABSENCES = (
     ("swapped", "SGLang never swaps: a retracted request is computed again"),
     ("paused", "SGLang's paused requests wait for new weights, not for room"),
-    ("preemptions_total", "retractions are counted since 0.5.7"),
-    ("request_preemptions", "told from 0.5.7 to 0.5.11"),
-    ("generation_tokens_total", "counted as tokens come since 0.5.7, before that when a request ends"),
-    ("prompt_tokens_total", "counted as prompts are taken in since 0.5.7, before that when a request ends"),
+    ("preemptions_total", "retractions are counted in newer releases only (0.5.10 does)"),
+    ("request_preemptions", "told by 0.5.10, and no more in autumn 2026"),
+    (
+        "generation_tokens_total",
+        "counted when a request ends; newer releases (0.5.10) count tokens as they come too",
+    ),
+    (
+        "prompt_tokens_total",
+        "counted when a request ends; newer releases (0.5.10) count prompts as they are taken in too",
+    ),
+    ("prompt_tokens_computed_total", "counted in newer releases only (0.5.10 does)"),
+    ("waiting_by_reason", "its other queues are not told"),
+    ("queue_time", "told in newer releases only (0.5.10 does)"),
+    ("aborted_total", "counted in newer releases only (0.5.10 does)"),
+    ("request_prompt_tokens", "shown with --collect-tokens-histogram"),
+    ("request_generation_tokens", "shown with --collect-tokens-histogram"),
     ("running", "its gauge is refreshed every 40 decode steps, and up to 30 s after work has ended"),
     ("kv_token_usage_ratio", "told while nothing waits and no prefix is shared, with --page-size above 1"),
-    ("block_tokens", "the page size is told since 0.5; a hybrid model's pools are of several sizes"),
-    ("blocks", "the page size is told since 0.5; a hybrid model's pools are of several sizes"),
+    (
+        "block_tokens",
+        "the page size is told in newer releases only (0.5.10 does); a hybrid model's pools are of several sizes",
+    ),
+    (
+        "blocks",
+        "the page size is told in newer releases only (0.5.10 does); a hybrid model's pools are of several sizes",
+    ),
     ("kv_pool_bytes", "SGLang tells it in rounded GB, for all pools together"),
-    ("kv_capacity_tokens", "told since 0.4.10"),
+    ("kv_capacity_tokens", "told in newer releases only (0.5.10 does)"),
     ("swap_mode", _HICACHE),
     ("swap_tier_bytes", _HICACHE),
     ("swap_tier_usage_ratio", _HICACHE),
     ("swap_in_bytes_total", _HICACHE),
+    ("swap_in_blocks_total", _HICACHE),
     ("swap_out_bytes_total", _HICACHE),
     ("request_time_per_output_token", "SGLang has gaps between tokens, not a mean a request"),
     ("prefill_time", "SGLang tells the time of stages, not of a prefill"),

@@ -5,7 +5,7 @@ Read at huggingface/text-generation-inference db931fcf (its router and both back
 - Counters have no ``_total``; a label set shows up with its first observation, so an absent ``err`` is no zero.
 - Most histograms and the generated tokens are told when a request ends; input lengths when it is accepted.
 - There is no KV metric. A request is admitted once all the tokens it may ever hold fit
-  ``tgi_batch_max_total_tokens`` (told since 3.0), so the budget of the running batch over that is the share
+  ``tgi_batch_max_total_tokens`` (newer releases, back end v3), so the budget of the running batch over that is the share
   of the cache that is taken; nothing is ever preempted, overload is a queue and ``err="overloaded"``.
 - Old releases expose summaries: series with a ``quantile`` label, which are not read.
 """
@@ -46,9 +46,13 @@ ENDED_BADLY = ("generation", "incomplete")
 """Failures of requests that had been taken in; the others never were."""
 
 ABSENCES = (
-    ("kv_usage_ratio", "the token budget it is told from is exposed since TGI 3.0, by its own back end"),
+    (
+        "kv_usage_ratio",
+        "told from the token budget, which newer releases expose, with TGI's own back end (v3)",
+    ),
     ("blocks", "TGI tells its KV cache in tokens only"),
     ("block_tokens", "TGI tells its KV cache in tokens only"),
+    ("block_group_tokens", "TGI tells its KV cache in tokens only"),
     ("generation_tokens_total", "a request's tokens are counted when it ends"),
     ("time_to_first_token", "TGI has no such histogram"),
     ("inter_token_latency", "TGI has no such histogram, only a mean a request"),
@@ -58,6 +62,8 @@ ABSENCES = (
     ("swap_mode", "TGI never swaps"),
     ("swap_tier_bytes", "TGI never swaps"),
     ("swap_in_bytes_total", "TGI never swaps"),
+    ("swap_in_blocks_total", "TGI never swaps"),
+    ("swap_tier_usage_ratio", "TGI never swaps"),
     ("prefix_hits_total", "TGI counts no prefix hits"),
     ("waiting_by_reason", "what waits, waits for its token budget"),
     ("aborted_total", "counted from the first client that leaves"),

@@ -107,6 +107,7 @@ TRITON = Table.of(
 
 _AT_END = "told when a request ends, with return_perf_metrics: true"
 _ITERATION = "set enable_iter_perf_stats: true for trtllm-serve"
+_OFFLOAD = "shown once blocks were offloaded (kv_cache_config.host_cache_size)"
 ABSENCES = (
     ("running", _ITERATION),
     ("waiting", _ITERATION),
@@ -116,6 +117,7 @@ ABSENCES = (
     ("heartbeat", _ITERATION),
     ("generation_tokens_total", _AT_END),
     ("prompt_tokens_total", _AT_END),
+    ("prompt_tokens_computed_total", _AT_END),
     ("time_to_first_token", _AT_END),
     ("end_to_end_latency", _AT_END),
     ("queue_time", _AT_END),
@@ -128,8 +130,10 @@ ABSENCES = (
     ("request_preemptions", "TensorRT-LLM shows paused sequences and counts no preemptions"),
     ("swapped", "TensorRT-LLM never swaps: a paused sequence is computed again"),
     ("swap_tier_bytes", "not told; kv_cache_config.host_cache_size sets it"),
-    ("swap_mode", "shown once blocks were offloaded (kv_cache_config.host_cache_size)"),
-    ("swap_in_bytes_total", "shown once blocks were offloaded (kv_cache_config.host_cache_size)"),
+    ("swap_mode", _OFFLOAD),
+    ("swap_in_bytes_total", _OFFLOAD),
+    ("swap_in_blocks_total", _OFFLOAD),
+    ("swap_tier_usage_ratio", _OFFLOAD),
     ("prefix_hits_total", "needs enable_iter_perf_stats, and enable_block_reuse in kv_cache_config"),
     ("waiting_by_reason", "TensorRT-LLM doesn't say what a request waits for"),
     ("aborted_total", "TensorRT-LLM counts no aborts; Dynamo's worker does"),

@@ -22,6 +22,7 @@ CYCLES = {
     "vllm-0.32.0-dp2-api2": (0, 25, 38),
     "vllm-0.32.0-oracle": (0, 44, 61),
     "vllm-0.8.5-v0-swap": (0, 60, 92, 110),
+    "llamacpp-2026.10.11549": (0, 30, 60, 74),
 }
 """Of each recording, by index: idle, in the midst of the overload, at its end, afterwards."""
 

@@ -17,7 +17,7 @@ from tests.exporter.golden import CYCLES, FOLDER, KV_BYTES_PER_TOKEN, said
 from tests.support.captures import recording
 from tests.support.replay import Cycle, replayed
 
-NAMES = sorted(CYCLES)
+NAMES = sorted(name for name in CYCLES if name.startswith("vllm"))
 ORACLE = "vllm-0.32.0-oracle"
 
 
@@ -42,7 +42,7 @@ def raw(name: str, index: int, sample: str, **labels: str) -> float:
     return sum(found)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(CYCLES))
 def test_every_signal_is_what_it_was(name: str) -> None:
     golden = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     now = said(name)
@@ -51,7 +51,7 @@ def test_every_signal_is_what_it_was(name: str) -> None:
         assert now[index] == pytest.approx(values, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(CYCLES))
 def test_values_keep_the_rules_of_the_house(name: str) -> None:
     before: dict[tuple[object, tuple[str, ...]], float] = {}
     for cycle in cycles(name):

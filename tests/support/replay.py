@@ -8,13 +8,13 @@ from functools import lru_cache
 
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.phenomenon import EngineFacts
-from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.observation import Observation, SourceStatus
 from exporter.sample import EngineSample
 from exporter.signal import Signal
 from exporter.snapshot import Snapshot
 from tests.support.captures import recording
+from tests.support.pages import dialect_of
 
 ENGINE = "worker-1"
 
@@ -48,7 +48,7 @@ def named(signal: Signal, labels: tuple[str, ...], *, peak: bool) -> str:
 
 def cycles(name: str, facts: EngineFacts) -> Iterator[Cycle]:
     """A cycle a scrape; any derivation that fails is raised."""
-    dialect = VllmDialect()
+    dialect = dialect_of(next(iter(recording(name).scrapes()))[1])
     reader = Reader(dialect.interpret)
     state = initial(CycleSettings({ENGINE: facts}, version="test"))
     for entry, body in recording(name).scrapes():

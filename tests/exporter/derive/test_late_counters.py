@@ -140,6 +140,24 @@ def test_gauges_of_a_moment_ago_are_no_standstill() -> None:
         assert "token_interval_seconds" not in values
 
 
+def test_gauges_of_a_moment_ago_bound_nothing_and_are_no_aborts() -> None:
+    """The gauge shows 4 for 30 s after 40 have begun and all but 20 of them ended."""
+    samples = [
+        rank(
+            float(at),
+            running=4.0 if at < 60 else 20.0,
+            waiting=0.0,
+            preemptions_total=10.0 * at,
+            time_to_first_token=histogram((1.0, 40.0), (float("inf"), 40.0)),
+            end_to_end_latency=histogram((1.0, 20.0), (float("inf"), 20.0)),
+            gauges_hold_seconds=30.0,
+        )
+        for at in range(90)
+    ]
+    assert last(PINGPONG_PHENOMENON, samples) == {}
+    assert last(ABORTS, [engine(sample.at, sample) for sample in samples]) == {}
+
+
 def test_an_engine_with_such_gauges_is_frozen_all_the_same_but_later() -> None:
     running = [
         rank(

@@ -1,0 +1,140 @@
+"""``thrashold exporter --check``: reads each source once and says, for a person, what it gives and what is missing."""
+
+from __future__ import annotations
+
+import logging
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+from exporter.cycle import CycleSettings, initial, step
+from exporter.derive.phenomenon import EngineFacts
+from exporter.dialects.registry import of_kind
+from exporter.facts import with_all_told
+from exporter.live import read_all_once
+from exporter.observation import Observation
+from exporter.offers import SIGNALS, needed, offers
+from exporter.sample import EngineSample
+from exporter.sidecar import leave, run_loop
+from exporter.signal import Signal
+from exporter.sources.source import Source
+
+WIDTH = 118
+BYTES_KEYS = "set kv_bytes_per_token, model_config or tensor_parallel in a --config FILE (docs/settings.md)"
+EVENTS = "made of events that this engine doesn't have"
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Signals that are missing for one reason."""
+
+    why: str
+    signals: tuple[Signal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One source: what it is, whether it answers, how much it gives, and what it doesn't."""
+
+    source: str
+    kind: str
+    answer: str
+    gives: str
+    oddities: tuple[str, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+
+
+def check(sources: Sequence[Source], facts: Mapping[str, EngineFacts]) -> None:
+    """Read all ``sources`` once, print the table and end the process: 0 where all answered, else 1."""
+    # what a source would log of its read stands in the table
+    logging.getLogger("exporter.sources").setLevel(logging.ERROR)
+    run_loop(read_all_once(sources))
+    observations = [source.observe() for source in sources]
+    for row in table([line_of(each, facts) for each in observations]):
+        click.echo(row)
+    leave(0 if all(each.status.answering for each in observations) else 1)
+
+
+def line_of(observation: Observation, facts: Mapping[str, EngineFacts]) -> Line:
+    """What there is to say of one source."""
+    status, sample = observation.status, observation.engine
+    if not status.answering:
+        return Line(status.name, status.kind, status.last_error or "did not answer", "")
+    seconds = f"answered in {status.read_seconds or 0.0:.2f} s"
+    if sample is None:
+        return Line(status.name, status.kind, seconds, _given_now(observation))
+    known = facts.get(sample.engine) or EngineFacts()
+    given = offers(sample, known)
+    kind = f"{of_kind(sample.kind).title} {sample.generation}".rstrip()
+    gives = f"{len(given)} of {len(SIGNALS)} signals"
+    return Line(status.name, kind, seconds, gives, sample.notes, lacks(sample, known, given))
+
+
+def lacks(
+    sample: EngineSample, facts: EngineFacts, given: frozenset[Signal] | None = None
+) -> tuple[Lack, ...]:
+    """The signals that an engine doesn't give, by why: the engine's words for what it doesn't tell, or settings."""
+    given = offers(sample, facts) if given is None else given
+    all_told = with_all_told(facts)
+    by_settings = offers(sample, all_told) - given
+    reasons = dict(of_kind(sample.kind).absences)
+    found: dict[str, list[Signal]] = {}
+    for signal in SIGNALS:
+        if signal in given:
+            continue
+        if signal in by_settings:
+            why = BYTES_KEYS
+        elif signal.name == "rank_imbalance_ratio" and len(sample.ranks) < 2:  # noqa: PLR2004 -- one is always even
+            why = "there is one rank"
+        else:
+            why = _why(needed(signal, sample, all_told), reasons)
+        found.setdefault(why, []).append(signal)
+    return tuple(Lack(why, tuple(signals)) for why, signals in found.items())
+
+
+def _why(unknown: Sequence[str], reasons: Mapping[str, str]) -> str:
+    """The engine's reason for the first of the fields that are missing: without that one the others are of no use."""
+    return reasons.get(unknown[0], f"{unknown[0]} is not told") if unknown else EVENTS
+
+
+def _given_now(observation: Observation) -> str:
+    """Of a source that is no engine: what one cycle makes of it."""
+    moment = observation.status.last_at or 0.0
+    _, snapshot = step(initial(CycleSettings()), moment, [observation])
+    about_it = {
+        value.signal for value in snapshot.values if not value.signal.name.startswith(("source_", "signal_"))
+    }
+    about_it = {signal for signal in about_it if signal.scope.labels}
+    gpus = (
+        f"{sum(gpu.up for gpu in observation.gpus)} of {len(observation.gpus)} GPUs, "
+        if observation.gpus
+        else ""
+    )
+    return f"{gpus}{len(about_it)} signals"
+
+
+def table(lines: Sequence[Line]) -> Iterator[str]:
+    """The lines as columns, and below them what each source lacks."""
+    head = Line("SOURCE", "KIND", "ANSWER", "GIVES")
+    rows = [(each.source, each.kind, each.answer, each.gives) for each in (head, *lines)]
+    # a failure is a sentence: it may be longer than its column
+    short = [row for row in rows if row[3]] or rows
+    widths = [max(len(row[place]) for row in short) for place in range(4)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    for line in lines:
+        if line.oddities:
+            yield f"\n{line.source} holds what can't be right: {', '.join(line.oddities)}"
+        if line.lacks:
+            yield f"\n{line.source} lacks"
+        for lack in line.lacks:
+            names = ", ".join(signal.name for signal in lack.signals)
+            yield textwrap.fill(
+                f"{lack.why}: {names}",
+                WIDTH,
+                initial_indent="  ",
+                subsequent_indent="      ",
+                break_on_hyphens=False,
+            )
