@@ -93,7 +93,7 @@ OF_THE_FRONT = Table.of(
 )
 """Told without a rank: by the front end, and by caches whose processes are added up."""
 
-_HICACHE = "SGLang keeps KV on the host with --enable-hierarchical-cache only; bytes are counted in the newest releases only"
+_HICACHE = "kept on the host with --enable-hierarchical-cache only; the newest releases count the bytes"
 ABSENCES = (
     ("swapped", "SGLang never swaps: a retracted request is computed again"),
     ("paused", "SGLang's paused requests wait for new weights, not for room"),

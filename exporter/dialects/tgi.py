@@ -5,8 +5,8 @@ Read at huggingface/text-generation-inference db931fcf (its router and both back
 - Counters have no ``_total``; a label set shows up with its first observation, so an absent ``err`` is no zero.
 - Most histograms and the generated tokens are told when a request ends; input lengths when it is accepted.
 - There is no KV metric. A request is admitted once all the tokens it may ever hold fit
-  ``tgi_batch_max_total_tokens`` (newer releases, back end v3), so the budget of the running batch over that is the share
-  of the cache that is taken; nothing is ever preempted, overload is a queue and ``err="overloaded"``.
+  ``tgi_batch_max_total_tokens`` (newer releases, back end v3), so the budget of the running batch over that is
+  the share of the cache that is taken; nothing is ever preempted, overload is a queue and ``err="overloaded"``.
 - Old releases expose summaries: series with a ``quantile`` label, which are not read.
 """
 
