@@ -43,6 +43,7 @@ real-gpu: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m exporter.reference docs/signals.md
 	$(BIN)/python -m exporter.settings_reference docs/settings.md
+	$(BIN)/python -m tests.exporter.engines_page docs/engines.md
 
 clean:
 	rm -rf .venv .real_engine .real_gpu .bench-peers build dist ./*.egg-info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,10 @@ from exporter.snapshot import Snapshot
 WRITTEN = Path(__file__).resolve().parents[1] / "fixtures" / "written"
 AT = 1_796_000_000.0
 ENGINE = "worker"
+SECONDS = 310
+"""Longer than any window."""
+EVERY_SECONDS = 5
+"""Between two reads: whether a signal comes doesn't depend on it, and a run takes a fifth of the time."""
 RISE_SECONDS = 600.0
 """In which a counter of a written page rises by as much again as it shows."""
 _TYPE = re.compile(r"# TYPE \S+ (\S+)")
@@ -72,29 +76,36 @@ def rank(body: str | bytes) -> RankSample:
     return only
 
 
-class Second(NamedTuple):
+class Cycle(NamedTuple):
     """One cycle of a run."""
 
     sample: EngineSample
     snapshot: Snapshot
 
 
-def run(body: bytes, facts: EngineFacts, seconds: int) -> Iterator[Second]:
-    """A cycle a second over a written page that moves on; a derivation that fails is raised."""
-    dialect = dialect_of(body)
+def run(bodies: Iterable[bytes], facts: EngineFacts) -> Iterator[Cycle]:
+    """A cycle for each of an engine's answers; a derivation that fails is raised."""
+    first, *rest = bodies
+    dialect = dialect_of(first)
     reader = Reader(dialect.interpret)
     state = initial(CycleSettings({ENGINE: facts}, version="test"))
-    for second in range(seconds):
-        at = AT + second
-        sample = dialect.sample(reader.read(advanced(body, second)), engine=ENGINE, at=at, read_seconds=0.01)
+    for place, body in enumerate([first, *rest]):
+        at = AT + place * EVERY_SECONDS
+        sample = dialect.sample(reader.read(body), engine=ENGINE, at=at, read_seconds=0.01)
         status = SourceStatus(ENGINE, "engine", answering=True, last_at=at, read_seconds=0.01)
         state, snapshot = step(state, at + 0.1, [Observation(status, sample)])
         for failure in snapshot.failures:
             raise failure.error
-        yield Second(sample, snapshot)
+        yield Cycle(sample, snapshot)
+
+
+def moving(name: str) -> Iterator[bytes]:
+    """A written page as it moves on, until every window has been filled."""
+    body = written(name)
+    return (advanced(body, second) for second in range(0, SECONDS, EVERY_SECONDS))
 
 
 @lru_cache(maxsize=16)
-def ran(name: str, seconds: int = 310, facts: EngineFacts | None = None) -> tuple[Second, ...]:
+def ran(name: str) -> tuple[Cycle, ...]:
     """All cycles of a written page, kept."""
-    return tuple(run(written(name), facts or EngineFacts(), seconds))
+    return tuple(run(moving(name), EngineFacts()))
