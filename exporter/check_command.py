@@ -7,8 +7,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import click
-
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.registry import of_kind
@@ -17,7 +15,7 @@ from exporter.live import read_all_once
 from exporter.observation import Observation
 from exporter.offers import SIGNALS, needed, offers
 from exporter.sample import EngineSample
-from exporter.sidecar import leave, run_loop
+from exporter.sidecar import run_loop
 from exporter.signal import Signal
 from exporter.sources.source import Source
 
@@ -46,15 +44,14 @@ class Line:
     lacks: tuple[Lack, ...] = ()
 
 
-def check(sources: Sequence[Source], facts: Mapping[str, EngineFacts]) -> None:
-    """Read all ``sources`` once, print the table and end the process: 0 where all answered, else 1."""
+def checked(sources: Sequence[Source], facts: Mapping[str, EngineFacts]) -> tuple[str, int]:
+    """Read all ``sources`` once; the table, and the exit code: 0 where all answered, else 1."""
     # what a source would log of its read stands in the table
     logging.getLogger("exporter.sources").setLevel(logging.ERROR)
     run_loop(read_all_once(sources))
     observations = [source.observe() for source in sources]
-    for row in table([line_of(each, facts) for each in observations]):
-        click.echo(row)
-    leave(0 if all(each.status.answering for each in observations) else 1)
+    lines = [line_of(each, facts) for each in observations]
+    return "\n".join(table(lines)) + "\n", int(not all(each.status.answering for each in observations))
 
 
 def line_of(observation: Observation, facts: Mapping[str, EngineFacts]) -> Line:
@@ -86,7 +83,7 @@ def lacks(
             continue
         if signal in by_settings:
             why = BYTES_KEYS
-        elif signal.name == "rank_imbalance_ratio" and len(sample.ranks) < 2:  # noqa: PLR2004 -- one is always even
+        elif signal.name == "rank_imbalance_ratio" and len({rank.rank for rank in sample.ranks}) < 2:  # noqa: PLR2004 -- one is always even
             why = "there is one rank"
         else:
             why = _why(needed(signal, sample, all_told), reasons)

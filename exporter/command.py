@@ -123,9 +123,11 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     if not settings.engines:
         raise UsageFailure(_no_engine(config_file, is_empty=loaded.file_is_empty))
     if check:
-        from exporter.check_command import check as check_sources  # noqa: PLC0415 -- who serves does without
+        from exporter.check_command import checked  # noqa: PLC0415 -- who serves does without
 
-        check_sources(_live_cycle(settings, facts).sources, facts)
+        text, code = checked(_live_cycle(settings, facts).sources, facts)
+        _print(text.encode())
+        leave(code)
     elif once:
         if recorder:
             raise UsageFailure(
