@@ -63,20 +63,20 @@ def _text_looks_like(body: bytes) -> tuple[str, str]:
             "names metrics but holds no values",
             "the engine has exposed nothing yet, or has metrics disabled",
         )
-    return text_looks_like(body, "engines have it")
+    return text_looks_like(body, "engines have it at /metrics, trtllm-serve at /prometheus/metrics")
 
 
 def text_looks_like(body: bytes, have_it: str) -> tuple[str, str]:
-    """``(what it is, what to do)`` for text without a metric; ``have_it`` says whose path /metrics is."""
+    """``(what it is, what to do)`` for text without a metric; ``have_it`` says who has metrics at which path."""
     start = body.lstrip()[:_LOOKED_AT]
     if start[:200].lower().startswith((b"<!doctype html", b"<html", b"<?xml", b"<head", b"<body")):
         title = _TITLE.search(start)
         called = f' called "{_excerpt(title[1])}"' if title else ""
         if _LOGIN.search(body[: 16 * _LOOKED_AT]):
             return f"is a login page{called}", "use its own address, not the one behind the login"
-        return f"is an HTML page{called}", f"check the path of the URL: {have_it} at /metrics"
+        return f"is an HTML page{called}", f"check the path of the URL: {have_it}"
     if start[:1] in b"{[":
-        return f"is JSON ({_excerpt(start)})", f"check the path of the URL: {have_it} at /metrics"
+        return f"is JSON ({_excerpt(start)})", f"check the path of the URL: {have_it}"
     return f"is no metrics page ({_excerpt(start)})", "check host, port and path of the URL"
 
 

@@ -33,7 +33,7 @@ def not_dcgm(body: bytes, names: Collection[str]) -> tuple[Reason, str, str]:
             _SEES_NONE,
         )
     if not names:
-        return (Reason.NOT_DCGM, *text_looks_like(body, "dcgm-exporter has it"))
+        return (Reason.NOT_DCGM, *text_looks_like(body, "dcgm-exporter has it at /metrics"))
     engine = detect(names)
     if engine is not None:
         return Reason.NOT_DCGM, f"is the page of an engine ({engine.kind}), not dcgm-exporter's", _HOST

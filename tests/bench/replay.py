@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.support.captures import recording
+from tests.support.captures import NAMES, recording
+from tests.support.pages import advanced, written
 
 _TYPE = re.compile(rb"# TYPE \S+ (\S+)")
+_FAMILY = re.compile(rb"(?<=# TYPE )\S+|(?<=# HELP )\S+|^[A-Za-z_:][\w:]*")
+_WRITTEN_SECONDS = 45
 _RISING = (b"counter", b"histogram", b"summary")
 _BUSY = "overload"
 
@@ -81,3 +85,32 @@ def replay(name: str) -> Replay:
     """The busy scrapes of the recording ``name``."""
     bodies = [body for entry, body in recording(name).scrapes() if entry["phase"] == _BUSY]
     return Replay.of(bodies, f"{name}: the {len(bodies)} busy scrapes of the recording")
+
+
+def filled(name: str, size: int) -> Replay:
+    """A recording or a written page, as it moves on, each scrape filled up to ``size`` bytes.
+
+    What fills it are the page's own series under names that nobody reads: they change as often.
+    """
+    if name in NAMES:
+        bodies, told = list(replay(name).bodies), f"{name}: a recording"
+    else:
+        bodies, told = (
+            [advanced(written(name), second) for second in range(_WRITTEN_SECONDS)],
+            f"{name}: written",
+        )
+    return Replay.of([_fill(body, size) for body in bodies], f"{told}, filled up to {size / 1000:.0f} kB")
+
+
+def _fill(body: bytes, size: int) -> bytes:
+    whole = [body]
+    short = size - len(body)
+    lines = body.splitlines(keepends=True)
+    for copy in itertools.count():
+        for line in lines:
+            if short <= 0:
+                return b"".join(whole)
+            unread = _FAMILY.sub(b"\\g<0>_unread%d" % copy, line, count=1)
+            whole.append(unread)
+            short -= len(unread)
+    raise AssertionError("a page without lines")

@@ -65,6 +65,11 @@ def test_the_dialect_is_found_by_the_page_alone(series: str, kind: str) -> None:
     assert len(sample.ranks) == 1
 
 
+def test_the_drained_json_of_trtllm_serve_names_the_path_of_its_text() -> None:
+    _, line = failed(observed(page(b'[{"iter": 0, "iterLatencyMS": 23.1}]', content_type="application/json")))
+    assert line.endswith("engines have it at /metrics, trtllm-serve at /prometheus/metrics"), line
+
+
 def test_a_real_page_of_llamacpp() -> None:
     sample = observed(page(fixture("llamacpp-2026.10.11549/030.prom"))).engine
     assert (sample.kind, sample.ranks[0].running, sample.ranks[0].waiting) == ("llamacpp", 4, 28)
