@@ -194,7 +194,8 @@ def _scheduler_facts(cells: Cells, notes: set[str]) -> Facts:
     full = one(cells, FULL_USAGE)
     if full is not None:
         facts.setdefault("kv_usage_ratio", full)
-    facts["heartbeat"] = one(cells, HELD_TOKENS)
+    held = one(cells, HELD_TOKENS)
+    facts["heartbeat"] = one(cells, USED_TOKENS) if held is None else held
     _add_queues(facts, cells)
     _add_tokens(facts, cells)
     _add_pool(facts, cells)

@@ -105,9 +105,9 @@ TRITON = Table.of(
     (TRITON_USED, TRITON_FREE),
 )
 
-_AT_END = "told when a request ends, with return_perf_metrics: true"
+_AT_END = "told when a request ends, with return_perf_metrics: true; not by Triton"
 _ITERATION = "set enable_iter_perf_stats: true for trtllm-serve"
-_OFFLOAD = "shown once blocks were offloaded (kv_cache_config.host_cache_size)"
+_OFFLOAD = "shown once blocks were offloaded (kv_cache_config.host_cache_size); not by Triton"
 ABSENCES = (
     ("running", _ITERATION),
     ("waiting", _ITERATION),
@@ -138,7 +138,7 @@ ABSENCES = (
     ("waiting_by_reason", "TensorRT-LLM doesn't say what a request waits for"),
     ("aborted_total", "TensorRT-LLM counts no aborts; Dynamo's worker does"),
     ("http_ok_total", "it doesn't count HTTP answers"),
-    ("admission_rejections_total", "counted from the first request answered 429 or 503"),
+    ("admission_rejections_total", "counted from the first request answered 429 or 503; not by Triton"),
 )
 
 

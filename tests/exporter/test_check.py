@@ -48,7 +48,10 @@ def test_every_source_has_its_line_and_one_that_fails_its_reason(tmp_path: Path)
     assert "SGLang" in lines[2]
     assert "refused: nothing listens there" in lines[3]
     assert "tail_fragmentation_bytes" not in done.stdout.partition("two lacks")[0]
-    assert "told when a request ends, with return_perf_metrics: true: prompt_tokens_per_second" in done.stdout
+    assert (
+        "told when a request ends, with return_perf_metrics: true; not by Triton: prompt_tokens_per_second"
+        in done.stdout
+    )
 
 
 def test_a_page_that_is_no_engine_s_is_one_line() -> None:

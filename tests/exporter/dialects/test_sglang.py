@@ -81,6 +81,7 @@ def test_an_old_release_counts_tokens_at_the_end_and_tells_no_pages() -> None:
     assert (found.generation_tokens_total, found.tokens_so_far) == (7_557_572, None)
     assert (found.blocks, found.block_tokens, found.kv_usage_ratio) == (None, None, 0.28)
     assert (found.prefix_hits_total, found.prefix_queries_total) == (400_000, 8_128_902)
+    assert found.heartbeat == 123_859
 
 
 @pytest.mark.parametrize("prefix", ["sglang:", "sglang_", "ray_sglang_", "ray_sglang:"])
