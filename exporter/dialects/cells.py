@@ -116,6 +116,14 @@ def told_by(cells: Cells, name: Name) -> tuple[tuple[str, float], ...] | None:
     return tuple(sorted(cells[name].items())) if name in cells else None
 
 
+def share(value: float, notes: set[str]) -> float:
+    """A ratio, never above 1: vLLM V0 for one adds the gauges of its processes up."""
+    if value <= 1:
+        return value
+    notes.add(USAGE_ABOVE_1)
+    return 1.0
+
+
 def total_of(*counts: float | None) -> float | None:
     """The sum of those that are known; None where none is."""
     known = [count for count in counts if count is not None]
@@ -137,11 +145,7 @@ def _value(table: Table, name: Name, cells: Cells, notes: set[str]) -> object:
     if name.by is not None:
         return told_by(cells, name)
     value = one(cells, name)
-    if name.kind is Kind.RATIO and value is not None and value > 1:
-        # vLLM V0 adds the gauges of its processes up
-        notes.add(USAGE_ABOVE_1)
-        return 1.0
-    return value
+    return share(value, notes) if name.kind is Kind.RATIO and value is not None else value
 
 
 def _histogram(table: Table, buckets: Name, cells: Cells) -> Histogram | None:

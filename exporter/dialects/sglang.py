@@ -27,6 +27,7 @@ from exporter.dialects.cells import (
     in_order,
     one,
     read_as,
+    share,
     told_by,
     total_of,
 )
@@ -193,13 +194,13 @@ def _scheduler_facts(cells: Cells, notes: set[str]) -> Facts:
         notes.add(NAMES_HALF_THERE)
     full = one(cells, FULL_USAGE)
     if full is not None:
-        facts.setdefault("kv_usage_ratio", full)
+        facts.setdefault("kv_usage_ratio", share(full, notes))
     held = one(cells, HELD_TOKENS)
     facts["heartbeat"] = one(cells, USED_TOKENS) if held is None else held
     _add_queues(facts, cells)
     _add_tokens(facts, cells)
     _add_pool(facts, cells)
-    _add_host(facts, cells)
+    _add_host(facts, cells, notes)
     return facts
 
 
@@ -253,8 +254,8 @@ def _token_usage(facts: Facts, cells: Cells, size: float, capacity: float) -> fl
     return held / capacity if 0 <= used - held <= running * (size - 1) else None
 
 
-def _add_host(facts: Facts, cells: Cells) -> None:
+def _add_host(facts: Facts, cells: Cells, notes: set[str]) -> None:
     used, total = one(cells, HOST_USED), one(cells, HOST_TOTAL)
     if total:
         facts["swap_mode"] = "offload"
-        facts["swap_tier_usage_ratio"] = min(1.0, used / total) if used is not None else None
+        facts["swap_tier_usage_ratio"] = share(used / total, notes) if used is not None else None

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
-from exporter.dialects.cells import Cells, Slot, facts_of, gathered, one, read_as, told_by, total_of
+from exporter.dialects.cells import Cells, Slot, facts_of, gathered, one, read_as, share, told_by, total_of
 from exporter.dialects.names import Kind, Name, Table, histogram, names
 from exporter.exposition import Series
 from exporter.sample import EngineSample, Histogram, RankSample
@@ -133,7 +133,7 @@ def _rank(cells: Cells, failures: Mapping[str, float], at: float, notes: set[str
         at,
         "0",
         "",
-        kv_usage_ratio=min(1.0, budget / capacity) if budget is not None and capacity else None,
+        kv_usage_ratio=share(budget / capacity, notes) if budget is not None and capacity else None,
         kv_capacity_tokens=capacity or None,
         prompt_tokens_total=prompts.total if prompts is not None else None,
         generation_tokens_total=answers.total if answers is not None else None,

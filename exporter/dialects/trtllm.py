@@ -27,6 +27,7 @@ from exporter.dialects.cells import (
     gathered,
     one,
     read_as,
+    share,
     told_by,
     total_of,
 )
@@ -255,7 +256,7 @@ def _add_blocks(facts: Facts, used: float | None, free: float | None, notes: set
     facts["block_group_tokens"] = (size,) if size else ()
     if blocks is None or used is None:
         return
-    told = facts.setdefault("kv_usage_ratio", min(1.0, used / blocks))
+    told = facts.setdefault("kv_usage_ratio", share(used / blocks, notes))
     too_many = free is not None and used + free > blocks
     if abs(told * blocks - used) > 1.0 or too_many:
         notes.add(KV_BLOCKS_CONTRADICT)

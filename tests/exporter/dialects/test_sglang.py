@@ -160,6 +160,12 @@ def test_a_hybrid_model_has_a_usage_and_no_blocks() -> None:
     assert (found.kv_usage_ratio, found.blocks, found.block_tokens) == (0.9, None, None)
 
 
+@pytest.mark.parametrize("name", ["token_usage", "full_token_usage"])
+def test_a_usage_above_1_is_cut_and_told_of(name: str) -> None:
+    sample = read(lines({"num_running_reqs": 1, name: 1.35}))
+    assert (sample.ranks[0].kv_usage_ratio, sample.notes) == (1, ("usage_above_1",))
+
+
 def test_pages_of_one_token_leave_no_tails() -> None:
     pages = {"page_size": 1, "num_pages": 64_000, "decode_sum_seq_lens": 32_000}
     assert waste(rank(lines(POOL | pages))) == 0
