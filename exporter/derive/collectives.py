@@ -131,7 +131,7 @@ def _lesson(join: Join) -> Lesson | None:
     running = _running(join.engine)
     tokens = 0.0
     for window in join.ranks:
-        made = window.delta(lambda sample: sample.generation_tokens_total, DROP_SECONDS)
+        made = window.delta(lambda sample: sample.tokens_so_far, DROP_SECONDS)
         if made is None:
             return None
         tokens += made.per_second

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from exporter.derive.collectives import COLLECTIVES
 from exporter.gpu_sample import GpuSample, NvLink
+from exporter.sample import EngineSample
 from tests.exporter.derive.joining import Timed, joins
 from tests.support.derive import Named, engine, gpu, rank, run_joined
 
@@ -179,3 +181,17 @@ def test_absent_while_a_gpu_is_stale() -> None:
 
 def _is_gpu(sample: Timed) -> bool:
     return isinstance(sample, GpuSample)
+
+
+def test_tokens_that_are_counted_when_a_request_ends_say_nothing_of_now() -> None:
+    late = frozenset({"generation_tokens_total"})
+    values = said(
+        [
+            replace(each, ranks=tuple(replace(one, told_at_end=late) for one in each.ranks))
+            if isinstance(each, EngineSample)
+            else each
+            for each in told(600)
+        ]
+    )
+    assert all(RATE in value for value in values[20:])
+    assert not any(DROP in value for value in values)
