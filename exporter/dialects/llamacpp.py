@@ -9,6 +9,8 @@ Read at ggml-org/llama.cpp, ``tools/server``, and checked on a recording of the 
 - ``kv_cache_usage_ratio`` is gone (#13660); nothing has taken its place.
 - The page is made by the loop that computes: a long prefill holds it up (#29104), and reading it keeps a server
   awake that would go to sleep when idle (#20227).
+- A request holds an HTTP thread until it is answered: what waits for one (``--threads-http``, by default at least
+  the slots and four) is in no number. 12 that waited have been seen as 3.
 """
 
 from __future__ import annotations

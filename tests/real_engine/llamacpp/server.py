@@ -9,6 +9,8 @@ import threading
 import xllamacpp
 
 CONTEXT = 8192
+HTTP_THREADS = 64
+"""Each request holds one until it is answered; what waits for one is counted nowhere."""
 
 
 def main(port: int, file: str, slots: int) -> None:
@@ -19,6 +21,7 @@ def main(port: int, file: str, slots: int) -> None:
     wanted.port = port
     wanted.n_ctx = CONTEXT
     wanted.n_parallel = slots
+    wanted.n_threads_http = HTTP_THREADS
     wanted.endpoint_metrics = True
     wanted.warmup = False
     wanted.cpuparams.n_threads = 1
