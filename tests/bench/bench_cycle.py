@@ -12,6 +12,7 @@ import gc
 import itertools
 import time
 import tracemalloc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
@@ -146,11 +147,20 @@ def main() -> None:
         TWO_RANKS: (replay("vllm-0.32.0-dp2-api2"), 0),
         EIGHT_GPUS: (one, 8),
     }
-    others = {f"{name}, 60 kB": (filled(name, PAGE_BYTES), 0) for name in OTHERS}
+    _measure(captures)
+    # one by one: beside many others each would be measured with the processor's caches full of theirs
+    for engine in OTHERS:
+        _measure({f"{engine}, 60 kB": (filled(engine, PAGE_BYTES), 0)})
+    for name, (scrapes, gpus) in captures.items():
+        report.record(report.Figure(f"full window in memory, {name}", _window_megabytes(scrapes, gpus), "MB"))
+
+
+def _measure(measured: Mapping[str, tuple[Replay, int]]) -> None:
+    """Records what a cycle of each takes."""
     gc.collect()
     gc.freeze()  # the sidecar's collector has no replay to walk through
     gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
-    cycles = {name: Cycle.over(scrapes, gpus) for name, (scrapes, gpus) in (captures | others).items()}
+    cycles = {name: Cycle.over(scrapes, gpus) for name, (scrapes, gpus) in measured.items()}
     for name, cycle in cycles.items():
         report.line(f"  {name}: {cycle.replay.told}; the window filled with {_FILL} s of it")
         for _ in range(_FILL):
@@ -168,8 +178,6 @@ def main() -> None:
         values = len(cycle.snapshot.values) if cycle.snapshot else 0
         report.line(f"  {name}: {values} values a cycle")
         _figures(name, rounds[name], None if name == TWO_RANKS else BAR_MS)
-    for name, (scrapes, gpus) in captures.items():
-        report.record(report.Figure(f"full window in memory, {name}", _window_megabytes(scrapes, gpus), "MB"))
 
 
 if __name__ == "__main__":
