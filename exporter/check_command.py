@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter.cycle import CycleSettings, initial, step
@@ -44,10 +44,11 @@ class Line:
     lacks: tuple[Lack, ...] = ()
 
 
-def checked(sources: Sequence[Source], facts: Mapping[str, EngineFacts]) -> tuple[str, int]:
-    """Read all ``sources`` once; the table, and the exit code: 0 where all answered, else 1."""
+def checked(made: Callable[[], Sequence[Source]], facts: Mapping[str, EngineFacts]) -> tuple[str, int]:
+    """Make all sources and read each once; the table, and the exit code: 0 where all answered, else 1."""
     # what a source would log of its read stands in the table
     logging.getLogger("exporter.sources").setLevel(logging.ERROR)
+    sources = made()
     run_loop(read_all_once(sources))
     observations = [source.observe() for source in sources]
     lines = [line_of(each, facts) for each in observations]

@@ -86,6 +86,7 @@ class UsageFailure(click.ClickException):
     "--gpus", "gpus_nvml", metavar="auto|always|never", help="Read this machine's GPUs.  [default: auto]"
 )
 @click.option("--dcgm", "gpus_dcgm", metavar="URL", help="A dcgm-exporter to read GPUs from.")
+@click.option(
     "--check", is_flag=True, help="Read each source once, say what it gives and what is missing, and end."
 )
 @click.option("--once", is_flag=True, help="Print one cycle and end; exit code 1 where no engine answered.")
@@ -125,7 +126,7 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     if check:
         from exporter.check_command import checked  # noqa: PLC0415 -- who serves does without
 
-        text, code = checked(_live_cycle(settings, facts).sources, facts)
+        text, code = checked(lambda: _live_cycle(settings, facts).sources, facts)
         _print(text.encode())
         leave(code)
     elif once:
