@@ -91,7 +91,8 @@ class NvLink(NamedTuple):
     """All NVLinks of a GPU together, data without protocol where the driver tells it apart.
 
     ``*_bytes_total`` or ``*_bytes_per_second``, as of PCIe. ``bytes_per_second`` is both directions
-    together, from a source that can't tell them apart.
+    together, from a source that can't tell them apart. ``source`` is dcgm, or empty for the driver itself:
+    they count from different places. ``read_at`` is when it was read, None: at the time of its sample.
     """
 
     out_bytes_total: float | None = None
@@ -101,6 +102,8 @@ class NvLink(NamedTuple):
     out_bytes_per_second: float | None = None
     in_bytes_per_second: float | None = None
     bytes_per_second: float | None = None
+    source: str = ""
+    read_at: float | None = None
 
 
 class GpuHealth(NamedTuple):

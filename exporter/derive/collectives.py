@@ -101,9 +101,11 @@ def _sent(join: Join, seconds: float) -> float | None:
         ends = window.ends(seconds)
         if ends is None:
             return None
-        then, now = _out_bytes(ends[0]), _out_bytes(ends[1])
+        then, now = (_counted(sample) for sample in ends)
         if then is not None and now is not None:
-            rate = (now - then) / (ends[1].at - ends[0].at)
+            if then.source != now.source or now.at <= then.at:
+                return None
+            rate = (now.out_bytes - then.out_bytes) / (now.at - then.at)
         else:
             told = [_out_rate(sample) for sample in window.trailing(seconds)[1:]]
             known = [each for each in told if each is not None]
@@ -114,8 +116,19 @@ def _sent(join: Join, seconds: float) -> float | None:
     return total
 
 
-def _out_bytes(sample: GpuSample) -> float | None:
-    return None if sample.nvlink is None else sample.nvlink.out_bytes_total
+class _Counted(NamedTuple):
+    at: float
+    source: str
+    out_bytes: float
+
+
+def _counted(sample: GpuSample) -> _Counted | None:
+    """What left the GPU so far, by a source that adds up."""
+    nvlink = sample.nvlink
+    if nvlink is None or nvlink.out_bytes_total is None:
+        return None
+    at = sample.at if nvlink.read_at is None else nvlink.read_at
+    return _Counted(at, nvlink.source, nvlink.out_bytes_total)
 
 
 def _out_rate(sample: GpuSample) -> float | None:

@@ -84,8 +84,13 @@ class Flow(NamedTuple):
     highest: tuple[Interval, ...] = ()
 
     def after(self, now: Reading, *, restarted: bool) -> Flow:
-        """The flow after a new reading; one that tells nothing is as if it had not been."""
-        if not now.known:
+        """The flow after a new reading; one that tells nothing is as if it had not been.
+
+        Nor does one that was told before: a link that is read every few seconds and told of each second did not
+        stand still in between.
+        """
+        is_new = self.newest is None or now.at > self.newest.at
+        if not (now.known and is_new):
             return self.cut() if restarted else self
         total, before, since, since_total, began_at, told_bytes, told_seconds, intervals, highest = self
         if began_at is None:

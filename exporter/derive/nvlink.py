@@ -68,10 +68,11 @@ def _derive(
     nvlink = now.nvlink
     if nvlink is None:
         return NvLinkState(*(flow.cut() for flow in state)) if restarted else state, []
+    at, source = now.at if nvlink.read_at is None else nvlink.read_at, nvlink.source
     readings = (
-        Reading(now.at, "", nvlink.in_bytes_total, nvlink.in_bytes_per_second),
-        Reading(now.at, "", nvlink.out_bytes_total, nvlink.out_bytes_per_second),
-        Reading(now.at, "", None, nvlink.bytes_per_second),
+        Reading(at, source, nvlink.in_bytes_total, nvlink.in_bytes_per_second),
+        Reading(at, source, nvlink.out_bytes_total, nvlink.out_bytes_per_second),
+        Reading(at, source, None, nvlink.bytes_per_second),
     )
     into, out, both = (
         flow.after(reading, restarted=restarted) for flow, reading in zip(state, readings, strict=True)
@@ -83,7 +84,7 @@ def _derive(
         if links is not None
     ]
     for labels, flow in ((("in",), into), (("out",), out), (("both",), both)):
-        if not flow.told_at(now.at):
+        if not flow.told_at(at):
             continue
         points.append(Point(NVLINK_BYTES, labels, flow.total))
         for rate, is_peak in ((flow.per_second, False), (flow.peak, True)):

@@ -130,15 +130,15 @@ def _nvlink(reading: Reading, *, totals: bool) -> NvLink | None:
     """Data where it is told by direction, else with protocol, else data of both directions together."""
     out, into = reading.believed(NVLINK_OUT_TOTAL), reading.believed(NVLINK_IN_TOTAL)
     if totals and (out is not None or into is not None):
-        return NvLink(out, into)
+        return NvLink(out, into, source="dcgm")
     out, into = reading.rate(NVLINK_OUT_TOTAL), reading.rate(NVLINK_IN_TOTAL)
     for pair in ((NVLINK_OUT_DATA, NVLINK_IN_DATA), (NVLINK_OUT_RATE, NVLINK_IN_RATE)):
         if out is None and into is None:
             out, into = (reading.believed(field) for field in pair)
     if out is not None or into is not None:
-        return NvLink(out_bytes_per_second=out, in_bytes_per_second=into)
+        return NvLink(out_bytes_per_second=out, in_bytes_per_second=into, source="dcgm")
     both = reading.believed(NVLINK_DATA)
-    return None if both is None else NvLink(bytes_per_second=both)
+    return None if both is None else NvLink(bytes_per_second=both, source="dcgm")
 
 
 def _link(values: Mapping[Field, float]) -> PcieLink | None:

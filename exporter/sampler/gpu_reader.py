@@ -86,7 +86,8 @@ class GpuReader:
             ("memory", SAMPLE_SECONDS, device.memory),
             ("utilisation", SAMPLE_SECONDS, device.utilisation),
             ("link", LINK_SECONDS, lambda: self._told(device.link())),
-            ("nvlink", LINK_SECONDS, device.nvlink),
+            # a total that is told again each second has to say of which instant it is
+            ("nvlink", LINK_SECONDS, lambda: device.nvlink()._replace(read_at=self._clock())),
             ("health", HEALTH_SECONDS, device.health),
         ]
         return [*found, ("processes", PROCESSES_SECONDS, device.processes)] if processes else found

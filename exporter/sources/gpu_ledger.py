@@ -119,9 +119,12 @@ class GpuLedger:
                 del self._known[uuid]
 
     def _by_our_clock(self, sample: GpuSample) -> GpuSample:
-        xid_last_at = sample.xid_last_at
+        xid_last_at, nvlink = sample.xid_last_at, sample.nvlink
+        if nvlink is not None and nvlink.read_at is not None:
+            nvlink = nvlink._replace(read_at=nvlink.read_at + self._offset)
         return sample._replace(
             at=sample.at + self._offset,
+            nvlink=nvlink,
             reader_started_at=sample.reader_started_at + self._offset,
             xid_last_at=None if xid_last_at is None else xid_last_at + self._offset,
         )

@@ -45,7 +45,7 @@ def test_what_nvml_cannot_tell_is_filled_in_by_dcgm() -> None:
     # its own groups as they were, those that it lacks from the page
     assert (gpu.pcie, gpu.utilisation) == (pcie, GpuUtilisation(0.9))
     assert gpu.memory == GpuMemory(81559.0 * (1 << 20), 72079.0 * (1 << 20), 479.0 * (1 << 20))
-    assert gpu.nvlink == NvLink(bytes_per_second=202000 * 1024e3)
+    assert gpu.nvlink == NvLink(bytes_per_second=202000 * 1024e3, source="dcgm")
     assert gpu.health is not None
 
 

@@ -158,6 +158,27 @@ def test_rates_will_do_where_there_are_no_totals(links: NvLink) -> None:
     assert said(samples)[-1][RATE] == pytest.approx(2 * 3e9)
 
 
+def test_the_time_between_two_reads_of_the_links_counts_not_that_between_two_samples() -> None:
+    def told(at: int) -> GpuSample:
+        read_at = at // 4 * 4.0
+        return gpu(at + 0.4, nvlink=NvLink(1e9 * read_at, read_at=read_at))
+
+    samples: list[Timed] = [*map(told, range(60)), *(engine(float(at), rank(float(at))) for at in range(60))]
+    rates = [values.get("collective_bytes_per_second") for values in run_joined(COLLECTIVES, joins(samples))]
+    known = [rate for rate in rates if rate is not None]
+    assert known == [pytest.approx(1e9)] * len(known)
+    assert len(known) > 60
+
+
+def test_totals_of_two_sources_are_not_compared() -> None:
+    samples: list[Timed] = [engine(float(at), rank(float(at))) for at in range(60)]
+    samples += [gpu(at + 0.4, nvlink=NvLink(1e9 * at)) for at in range(40)]
+    samples += [gpu(at + 0.4, nvlink=NvLink(5e15 + 1e9 * at, source="dcgm")) for at in range(40, 60)]
+    rates = [values.get("collective_bytes_per_second") for values in run_joined(COLLECTIVES, joins(samples))]
+    assert max(rate for rate in rates if rate is not None) == pytest.approx(1e9)
+    assert rates[-1] is not None
+
+
 def test_links_that_carry_nothing_make_no_drop() -> None:
     samples = [
         each._replace(nvlink=NvLink(0.0, 0.0)) if isinstance(each, GpuSample) else each for each in told(400)

@@ -40,7 +40,7 @@ def test_a_default_page() -> None:
         memory=GpuMemory(81559.0 * MIB, 72079.0 * MIB, 479.0 * MIB),
         utilisation=GpuUtilisation(0.97, None, 0.61125),
         pcie=PcieTraffic("dcgm", None, None, 21474836480.0, 1288490188.0, disagreements_total=0.0),
-        nvlink=NvLink(bytes_per_second=202000 * 1024 * 1000.0),
+        nvlink=NvLink(bytes_per_second=202000 * 1024 * 1000.0, source="dcgm"),
         health=GpuHealth(
             52.0,
             487.31,
@@ -72,7 +72,7 @@ def test_all_fields_by_the_names_of_dcgm_4_6() -> None:
         utilisation=GpuUtilisation(0.88, 0.743, 0.52),
         pcie=PcieTraffic("dcgm", 7e12, 6e12, disagreements_total=0.0),
         link=PcieLink(5, 16, 6, 16),
-        nvlink=NvLink(91e12, 92e12),
+        nvlink=NvLink(91e12, 92e12, source="dcgm"),
         health=GpuHealth(
             61.0,
             712.5,
@@ -273,6 +273,6 @@ def test_whatever_numbers_come_what_is_shown_can_be(reads: list[tuple[str, float
             assert gpu.at <= AT + seconds
             shares = gpu.utilisation or ()
             assert all(share is None or 0 <= share <= 1 for share in shares)
-            moved = (*(gpu.pcie or ())[1:], *(gpu.nvlink or ()))
+            moved = (*(gpu.pcie or ())[1:], *(each for each in gpu.nvlink or () if each != "dcgm"))
             assert all(each is None or 0 <= each < math.inf for each in moved)
             assert all(count >= 0 for _, count in gpu.xids_total)

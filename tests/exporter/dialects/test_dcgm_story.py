@@ -57,7 +57,9 @@ def test_totals_of_a_slow_exporter_become_mean_rates_never_half_a_minutes_bytes_
     assert [traffic(each).out_bytes_total for each in samples[:6]] == [1e12] * 6
     assert [traffic(each)[1:5] for each in samples[6:31]] == [(None, None, None, None)] * 25
     assert [traffic(each)[1:5] for each in samples[31:]] == [(None, None, 3 * GB, 6 * GB)] * 369
-    assert [each.nvlink for each in samples[31:]] == [NvLink(out_bytes_per_second=1.5 * GB)] * 369
+    assert [each.nvlink for each in samples[31:]] == [
+        NvLink(out_bytes_per_second=1.5 * GB, source="dcgm")
+    ] * 369
 
 
 def test_a_slow_exporter_is_shown_at_each_read_though_its_numbers_stand_still() -> None:

@@ -96,17 +96,19 @@ def test_nvlink_that_never_moved_is_absent_and_one_that_rests_is_0() -> None:
     never = story.read(0.0, PROF_NVLINK_TX_BYTES=0, PROF_NVLINK_RX_BYTES=0)
     assert never.nvlink is None
     moving = story.read(1.0, PROF_NVLINK_TX_BYTES=8, PROF_NVLINK_RX_BYTES=9)
-    assert moving.nvlink == NvLink(out_bytes_per_second=8.0, in_bytes_per_second=9.0)
+    assert moving.nvlink == NvLink(out_bytes_per_second=8.0, in_bytes_per_second=9.0, source="dcgm")
     resting = story.read(2.0, PROF_NVLINK_TX_BYTES=0, PROF_NVLINK_RX_BYTES=0)
-    assert resting.nvlink == NvLink(out_bytes_per_second=0.0, in_bytes_per_second=0.0)
+    assert resting.nvlink == NvLink(out_bytes_per_second=0.0, in_bytes_per_second=0.0, source="dcgm")
 
 
 def test_an_nvlink_0_gives_way_to_what_moves() -> None:
     zero = {"PROF_NVLINK_TX_BYTES": 0, "PROF_NVLINK_RX_BYTES": 0}
-    assert one(**zero, DEV_NVLINK_BANDWIDTH_TOTAL=3).nvlink == NvLink(bytes_per_second=3 * 1024e3)
+    assert one(**zero, DEV_NVLINK_BANDWIDTH_TOTAL=3).nvlink == NvLink(
+        bytes_per_second=3 * 1024e3, source="dcgm"
+    )
     directed = {"DEV_NVLINK_TX_BANDWIDTH_TOTAL": 2, "DEV_NVLINK_RX_BANDWIDTH_TOTAL": 1}
     assert one(**zero, **directed).nvlink == NvLink(
-        out_bytes_per_second=2 * 1024e3, in_bytes_per_second=1024e3
+        out_bytes_per_second=2 * 1024e3, in_bytes_per_second=1024e3, source="dcgm"
     )
 
 
@@ -154,7 +156,7 @@ def test_an_nvlink_0_gives_way_to_what_moves_though_it_once_moved_itself() -> No
     story = Story()
     story.read(0.0, PROF_NVLINK_TX_BYTES=8, PROF_NVLINK_RX_BYTES=9)
     zero = story.read(1.0, PROF_NVLINK_TX_BYTES=0, PROF_NVLINK_RX_BYTES=0, DEV_NVLINK_BANDWIDTH_TOTAL=3)
-    assert zero.nvlink == NvLink(bytes_per_second=3 * 1024e3)
+    assert zero.nvlink == NvLink(bytes_per_second=3 * 1024e3, source="dcgm")
 
 
 def test_numbers_collected_every_two_minutes_are_not_old_in_between() -> None:

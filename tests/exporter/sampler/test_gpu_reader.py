@@ -134,6 +134,9 @@ def test_each_group_is_read_in_its_own_time_and_a_sample_made_each_second() -> N
         "pcie": 60, "memory": 60, "utilisation": 60, "link": 12, "nvlink": 12, "health": 6, "processes": 2,
     }  # fmt: skip
     assert bench.meter.links == [PcieLink(5, 16, 5, 16)] * 12
+    assert [sample.nvlink and sample.nvlink.read_at for sample in samples] == [
+        100.0 + second // 5 * 5 for second in range(60)
+    ], "told each second, read each five"
     assert all(sample.up and sample.memory == GpuMemory(80e9, 5e9) for sample in samples)
     assert samples[-1].pcie == PcieTraffic("counter", 60.0, 0.0), "that of the instant of the sample"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample
+from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample, NvLink
 from exporter.sampler.frame import Frame, Own, Trouble, Unopened
 from exporter.sources.gpu_ledger import FORGET_SECONDS, GpuLedger
 
@@ -41,13 +41,14 @@ UP = (True, "")
 def test_times_become_those_of_the_sidecar_and_stay_the_same_from_frame_to_frame() -> None:
     sampler = Sampler()
     for _ in range(2):
-        sampler.tell(gpu(10.5, xids_total=((79, 1.0),), xid_last_at=9.0))
+        sampler.tell(gpu(10.5, xids_total=((79, 1.0),), xid_last_at=9.0, nvlink=NvLink(7e9, read_at=8.0)))
         (sample,) = sampler.ledger.samples(OFFSET + 12)
         assert (sample.at, sample.reader_started_at, sample.xid_last_at) == (
             OFFSET + 10.5,
             OFFSET + 5,
             OFFSET + 9,
         )
+        assert sample.nvlink == NvLink(7e9, read_at=OFFSET + 8)
         assert sample.memory == GpuMemory(8e10, 1e9)
     assert sampler.ledger.newest_at == OFFSET + 12
 
