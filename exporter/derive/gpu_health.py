@@ -184,20 +184,36 @@ def _fed(totals: Totals, counters: Iterable[tuple[str, float]], *, restarted: bo
     return {**totals, **fed}
 
 
-class XidState(NamedTuple):
-    """Events so far by XID, where the reader's own counts of them stood, and when the newest one came."""
+_READERS_KEPT = 4
+"""Two sources of a GPU take turns where one of them fails; each may begin anew meanwhile."""
 
-    xids: Mapping[int, float]
-    read: Mapping[int, float]
+
+class Seen(NamedTuple):
+    """Events of one XID so far, and the times of the samples that told of the first and of the newest one."""
+
+    events: float = 0.0
+    first_at: float = 0.0
+    newest_at: float = 0.0
+
+
+class XidState(NamedTuple):
+    """Events so far by XID, and when the newest one came.
+
+    ``missed`` are, by reader and XID, the events so far that the reader itself didn't count; readers are told apart by
+    when they began, the one that told last being the last.
+    """
+
+    xids: Mapping[int, Seen]
+    missed: Mapping[float, Mapping[int, float]]
     last_at: float | None = None
 
 
 def _health(window: Window[GpuSample], _facts: EngineFacts, state: XidState) -> tuple[XidState, list[Point]]:
-    now, restarted = window.newest, window.restarted()
-    if now.xids_total or restarted or now.xid_last_at is not None:
-        state = _xids(now, state, restarted=restarted)
+    now = window.newest
+    if now.xids_total or now.xid_last_at is not None:
+        state = _xids(now, state)
     # a GPU that is lost has no health any more, but the XID that tells why
-    points = [Point(XID_ERRORS, (str(xid),), count) for xid, count in state.xids.items()]
+    points = [Point(XID_ERRORS, (str(xid),), seen.events) for xid, seen in state.xids.items()]
     if state.last_at is not None:
         points.append(Point(XID_LAST, (), state.last_at))
     if now.health is not None:
@@ -209,18 +225,35 @@ def _health(window: Window[GpuSample], _facts: EngineFacts, state: XidState) -> 
     return state, points
 
 
-def _xids(now: GpuSample, state: XidState, *, restarted: bool) -> XidState:
+def _xids(now: GpuSample, state: XidState) -> XidState:
     """With what the reader has counted since.
 
-    A reader counts from 0 what it saw itself: its first count is of events under our eyes, and so is all
-    that one that began anew has counted.
+    A reader counts from 0 what it saw itself: what it counts comes on top of what was there before it began. Of two
+    that see the same events side by side, as NVML and dcgm-exporter, each event counts once, whoever tells of it.
     """
-    read: Mapping[int, float] = {} if restarted else state.read
-    counted = {xid: count for xid, count in now.xids_total if _can_be(count)}
-    rises = {xid: max(0.0, count - read.get(xid, 0.0)) for xid, count in counted.items()}
-    xids = {**state.xids, **{xid: state.xids.get(xid, 0.0) + rise for xid, rise in rises.items()}}
+    reader = now.reader_started_at
+    missed, xids = dict(state.missed.get(reader, {})), dict(state.xids)
+    for xid, count in now.xids_total:
+        if not _can_be(count):
+            continue
+        seen = xids.get(xid, Seen(first_at=now.at))
+        if xid not in missed:
+            missed[xid] = _missed(seen, count, reader)
+        total = missed[xid] + count
+        if total > seen.events:
+            xids[xid] = Seen(total, seen.first_at, now.at)
+        elif xid not in xids:
+            xids[xid] = seen  # one that was there before our time: told of, as no event
+    others = [(each, of) for each, of in state.missed.items() if each != reader]
     last_at = state.last_at if now.xid_last_at is None else now.xid_last_at
-    return XidState(xids, {**read, **counted}, last_at)
+    return XidState(xids, dict([*others, (reader, missed)][-_READERS_KEPT:]), last_at)
+
+
+def _missed(seen: Seen, count: float, reader: float) -> float:
+    """How many of the events ``seen`` a reader that began at ``reader`` has not counted, as it is first heard."""
+    if reader > seen.newest_at:
+        return seen.events
+    return 0.0 if reader <= seen.first_at else max(0.0, seen.events - count)
 
 
 ERRORS = Phenomenon(

@@ -8,7 +8,9 @@ from exporter.derive.gpu_health import ERRORS, HEALTH
 from exporter.derive.gpu_load import LOAD
 from exporter.derive.gpu_memory import MEMORY
 from exporter.derive.nvlink import NVLINK
+from exporter.derive.phenomenon import EngineFacts
 from exporter.gpu_sample import GpuHealth, GpuMemory, GpuSample, GpuUtilisation, NvLink
+from exporter.window import Window
 from tests.support.derive import gpu, last, run
 
 
@@ -129,6 +131,42 @@ def test_xids_are_remembered_when_the_reader_begins_anew_and_counted_on() -> Non
     assert [values["gpu_xid_last_timestamp_seconds"] for values in said] == [0, 0, 2, 3]
 
 
+def test_an_xid_that_two_sources_tell_of_counts_once_whichever_of_them_is_asked() -> None:
+    """A sampler that hangs now and then, with a dcgm-exporter beside it, each second and through new readers."""
+    count, at, samples = 0.0, 0.0, []
+    for turn in range(12):
+        count += turn % 3 == 0  # an event at each fourth change of sources
+        for started_at in (0.25, 0.75):
+            told = ((79, count),)
+            samples += [gpu(at + second, reader_started_at=started_at, xids_total=told) for second in (1, 2)]
+            at += 2
+    assert last(HEALTH, samples)["gpu_xid_errors_total{79}"] == count == 4
+    # the sampler begins anew, as the other goes on
+    samples += [gpu(at + 1, reader_started_at=at, xids_total=((79, 2.0),))]
+    samples += [gpu(at + 2, reader_started_at=0.75, xids_total=((79, 6.0),))]
+    assert last(HEALTH, samples)["gpu_xid_errors_total{79}"] == 6
+
+
+def test_an_xid_that_one_source_tells_of_as_it_fails_and_the_other_later_counts_once() -> None:
+    samples = [
+        gpu(1.0, reader_started_at=0.25),
+        gpu(2.0, reader_started_at=0.25, xids_total=((79, 1.0),), up=False),
+        gpu(3.0, reader_started_at=0.75),
+        gpu(4.0, reader_started_at=0.75, xids_total=((79, 1.0),)),
+    ]
+    said = run(HEALTH, samples)
+    assert [values.get("gpu_xid_errors_total{79}") for values in said] == [None, 1, 1, 1]
+
+
+def test_readers_of_long_ago_are_forgotten() -> None:
+    state = HEALTH.initial
+    for at in range(1, 100):
+        sample = gpu(float(at), reader_started_at=at - 0.5, xids_total=((13, 1.0),), xid_last_at=float(at))
+        state, points = HEALTH.derive(Window().appended(sample), EngineFacts(), state)
+    assert points[0].value == 99
+    assert len(state.missed) == 4
+
+
 def test_a_healthy_gpu_has_no_xid() -> None:
     assert last(HEALTH, [gpu(0.0), gpu(1.0)]) == {}
 
@@ -165,3 +203,26 @@ def test_nvlink_of_a_source_that_only_knows_rates() -> None:
         "nvlink_bytes_per_second{both}": 3e9,
         "nvlink_bytes_per_second_peak{both}": 3e9,
     }
+
+
+def test_nvlink_that_is_read_every_five_seconds_has_no_peak_of_five_times_its_rate() -> None:
+    samples = [
+        gpu(float(at), nvlink=NvLink(1e9 * (at // 5 * 5), read_at=float(at // 5 * 5))) for at in range(60)
+    ]
+    said = run(NVLINK, samples)
+    assert [values["nvlink_bytes_total{out}"] for values in said[8:12]] == [5e9, 5e9, 10e9, 10e9]
+    assert said[-1]["nvlink_bytes_per_second{out}"] == 1e9
+    assert said[-1]["nvlink_bytes_per_second_peak{out}"] == 1e9
+
+
+def test_nvlink_of_another_source_counts_from_somewhere_else() -> None:
+    samples = [
+        gpu(
+            float(at),
+            nvlink=NvLink(5e15 + 1e9 * at, source="dcgm") if 20 <= at < 30 else NvLink(1e9 * at),
+        )
+        for at in range(60)
+    ]
+    said = last(NVLINK, samples)
+    assert said["nvlink_bytes_total{out}"] == 57e9, "a second of each change is not known"
+    assert said["nvlink_bytes_per_second_peak{out}"] == 1e9
