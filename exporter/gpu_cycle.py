@@ -12,7 +12,7 @@ from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState
 from exporter.gpu_sample import GpuSample
-from exporter.join import Join, Neighbour, belongs, joined
+from exporter.join import Join, Neighbour, belongs, joined, unknown
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Point
 from exporter.snapshot import Failure, Value
@@ -26,6 +26,8 @@ MOST_GPUS = 256
 GPU_HORIZON_SECONDS = 75.0
 """What is kept of a GPU: the longest question asked is a minute, from up to some seconds before its newest sample."""
 
+GONE_SECONDS = 3600.0
+"""A GPU of which nothing was told for so long is none of the machine's any more, as its sources hold it too."""
 
 Told = tuple[Sequence[Point], list[Value]]
 
@@ -91,7 +93,8 @@ def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes 
 
     Its values vanish with the engine's numbers, and where it has no GPU.
     """
-    windows = [state.window for state in gpus.values()]
+    windows = [state.window for state in gpus.values() if now - state.window.newest.at <= GONE_SECONDS]
+    identities = [window.newest.identity for window in windows]
     owned = {
         name: [window for window in windows if belongs(window.newest.identity, facts(name).gpus)]
         for name in engines
@@ -104,7 +107,8 @@ def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes 
             continue
         ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
         neighbours = _neighbours(name, engines, owned, now)
-        join = joined(engine.window, ranks, owned[name], neighbours, oldest)
+        missing = unknown(facts(name).gpus, identities)
+        join = joined(engine.window, ranks, owned[name], neighbours, oldest, missing)
         after[name] = _after_join(state, join, facts(name), failures)
     return after
 

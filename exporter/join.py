@@ -26,8 +26,8 @@ class Neighbour:
 class Join:
     """One engine, its ranks, and its GPUs whose numbers are fresh.
 
-    ``gpus_stale`` counts those that belong to the engine and are down or stale: a sum over the engine's
-    GPUs is known only where it is 0.
+    ``gpus_stale`` counts those that belong to the engine and are down, stale or told of by nobody: a sum
+    over the engine's GPUs is known only where it is 0.
     """
 
     engine: Window[EngineSample]
@@ -52,16 +52,25 @@ def belongs(identity: GpuIdentity, wanted: Sequence[str] | None) -> bool:
     return any(each in names or _short_bus_id(each) in names for each in wanted)
 
 
-def joined(
+def unknown(wanted: Sequence[str] | None, identities: Sequence[GpuIdentity]) -> int:
+    """How many of those ``wanted`` are none of the GPUs ``identities``."""
+    return sum(not any(belongs(each, (name,)) for each in identities) for name in wanted or ())
+
+
+def joined(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what is known of both
     engine: Window[EngineSample],
     ranks: tuple[Window[RankSample], ...],
     gpus: Sequence[Window[GpuSample]],
     neighbours: tuple[Neighbour, ...],
     stale_before: float,
+    missing: int = 0,
 ) -> Join:
-    """The engine with those of its ``gpus`` that are up and were read at ``stale_before`` or later."""
+    """The engine with those of its ``gpus`` that are up and were read at ``stale_before`` or later.
+
+    ``missing`` are GPUs of the engine that nobody tells of.
+    """
     fresh = tuple(window for window in gpus if window.newest.up and window.newest.at >= stale_before)
-    return Join(engine, ranks, fresh, len(gpus) - len(fresh), neighbours)
+    return Join(engine, ranks, fresh, len(gpus) - len(fresh) + missing, neighbours)
 
 
 def _short_bus_id(text: str) -> str:

@@ -114,6 +114,32 @@ def test_a_gpu_that_is_lost_takes_the_sums_along_and_leaves_the_others_alone() -
     assert len(of(snapshot, "gpu_starved_ratio")) == 7
 
 
+@pytest.mark.parametrize("named", ["8", "GPU-of-another-machine", "00000000:FF:00.0"])
+def test_a_gpu_that_settings_name_and_nobody_tells_of_takes_the_sums_along_too(named: str) -> None:
+    settings = CycleSettings({"e": EngineFacts(gpus=(*"01234567", named))})
+    _, snapshot = lived(settings)
+    assert len(of(snapshot, "engine_gpu_info")) == 8
+    for name in ("pcie_swap_share_ratio", "pcie_unexplained_bytes_per_second", "collective_bytes_per_second"):
+        assert of(snapshot, name) == {}, "what the ninth carried is not known"
+    assert len(of(snapshot, "gpu_starved_ratio")) == 8
+
+
+@pytest.mark.parametrize("all_are_named", [False, True])
+def test_a_gpu_that_was_taken_out_is_after_an_hour_none_of_the_machine_s(
+    all_are_named: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    facts = EngineFacts(gpus=tuple("01234567") if all_are_named else None)
+    state, _ = lived(CycleSettings({"e": facts}))
+    told = []
+    for at in (*range(70, 150), *range(3700, 3800)):
+        seven = node(at + 0.5).gpus[:7]
+        observations = [engine_at(float(at), 4e9 * at), gpus_at(at + 0.5, *seven)]
+        state, snapshot = step(state, at + 0.6, observations)
+        told.append(of(snapshot, "pcie_swap_share_ratio").get(("e", "in")))
+    assert told[20:80] == [None] * 60
+    assert told[-1] == (None if all_are_named else pytest.approx(4 * 1.09 / 14))
+
+
 def test_gpus_that_vanish_take_their_values_along_and_count_on_when_they_are_back() -> None:
     state, snapshot = lived(CycleSettings())
     before = of(snapshot, "pcie_bytes_total")
