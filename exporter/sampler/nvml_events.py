@@ -53,6 +53,7 @@ class XidEvents:
             # a set with a lost GPU in it says so at once, for ever: the others go on in a new one
             self.close()
             self._register()
+            time.sleep(seconds)  # the driver may take the lost one into the new set too
             return None
         uuid = self._uuids.get(_address(data.device))
         return None if uuid is None or data.eventType != _XID else Event(uuid, int(data.eventData))

@@ -181,6 +181,17 @@ def test_where_all_gpus_are_lost_it_waits_in_peace(machine: Make) -> None:
     assert made.backend.next_event(1) == Event(made.gpu().identity.uuid, 79)
 
 
+def test_a_set_that_says_lost_again_and_again_is_no_reason_to_ask_without_a_pause(machine: Make) -> None:
+    """20,000 times a second, before: a driver that takes a lost GPU into each new set."""
+    made = machine(H100, A100)
+    made.opened()
+    made.control.fail("nvmlEventSetWait_v2", 15)
+    began = time.monotonic()
+    for _ in range(4):
+        assert made.backend.next_event(0.02) is None
+    assert time.monotonic() - began >= 4 * 0.02
+
+
 def test_where_no_gpu_tells_of_xids_there_is_no_use_in_waiting(machine: Make) -> None:
     made = machine(VGPU_GUEST)
     made.opened()
