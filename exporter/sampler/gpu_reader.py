@@ -71,7 +71,8 @@ class GpuReader:
         self._ask_again_at = 0.0
         self._seconds_down = FIRST_SECONDS_DOWN
         # PCIe goes first: its totals are to be those of the instant that the sample bears.
-        self._groups = [Group("pcie", self._pcie_seconds, self._pcie, now)] if meter else []
+        # A total told once more would say that nothing moved, and all of it in the second after.
+        self._groups = [Group("pcie", self._pcie_seconds, self._pcie, now, holds=False)] if meter else []
         self._groups += [
             Group(name, _always(seconds), read, now)
             for name, seconds, read in self._others(device, processes=terms.processes)

@@ -12,17 +12,26 @@ PERIODS_KEPT = 3
 
 
 class Group:
-    """Read each ``seconds()``, the first time at ``due_at`` (CLOCK_MONOTONIC)."""
+    """Read each ``seconds()``, the first time at ``due_at`` (CLOCK_MONOTONIC).
+
+    ``holds`` is whether a value still tells something after its own second, should the next read fail.
+    """
 
     def __init__(
-        self, name: str, seconds: Callable[[], float], read: Callable[[], Any], due_at: float
+        self,
+        name: str,
+        seconds: Callable[[], float],
+        read: Callable[[], Any],
+        due_at: float,
+        *,
+        holds: bool = True,
     ) -> None:
         self.name = name
         self.read = read
         self.due_at = due_at
         self.dropped = False
         """It can't be had from this driver: it is not asked for again."""
-        self._seconds = seconds
+        self._seconds, self._holds = seconds, holds
         self._value: Any = None
         self._at = 0.0
 
@@ -41,4 +50,5 @@ class Group:
 
     def fresh(self, now: float) -> Any:  # noqa: ANN401 - any group's tuple
         """What it showed last, unless that is too old to say anything of ``now``."""
-        return self._value if now - self._at <= PERIODS_KEPT * max(1.0, self._seconds()) else None
+        longest = PERIODS_KEPT * max(1.0, self._seconds()) if self._holds else 0.0
+        return self._value if now - self._at <= longest else None

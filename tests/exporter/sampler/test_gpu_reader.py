@@ -215,6 +215,19 @@ def test_an_odd_failure_is_counted_and_asked_again_and_old_values_vanish_after_t
         assert bench.run(1)[0].memory is not None
 
 
+def test_a_total_of_bytes_is_not_told_again_as_that_of_a_later_second() -> None:
+    for error in (ReadError("timeout", Remedy.RETRY, ""), ZeroDivisionError()):
+        for interval in (None, 0.125):
+            bench = Bench(interval_seconds=interval)
+            bench.run(5)
+            bench.gpu.failing = {"pcie": error}
+            assert [sample.pcie for sample in bench.run(2)] == [None, None]
+            bench.gpu.failing = {}
+            (sample,) = bench.run(1)
+            assert sample.pcie is not None
+            assert all(each.pcie is not None for each in bench.run(10))
+
+
 def test_a_gpu_that_is_down_stays_in_sight_and_is_asked_again_ever_more_rarely() -> None:
     bench = Bench()
     bench.run(1)
