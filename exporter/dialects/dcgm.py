@@ -160,6 +160,7 @@ def _collected(before: Followed | None, now: Told, at: float) -> Followed:
         stood=frozenset(each for each, rise in rises.items() if not rise),
         moved=moved,
         energy_at=at if changes.get(ENERGY, 0.0) > 0 else before.energy_at,
+        xids={} if restarted else before.xids,  # counted since started_at, as all the rest
         errors=errors,
     )
     return _after_xid(followed, now.values.get(XID), at)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from exporter.derive.gpu_health import HEALTH
 from exporter.gpu_sample import GpuSample, NvLink, PcieTraffic
 from tests.exporter.dialects.dcgm_text import AT, Story, one, rates, text, traffic
+from tests.support.derive import run
 
 GB = 1e9
 
@@ -186,6 +188,20 @@ def test_totals_of_a_slow_exporter_that_begin_anew_are_no_rate_for_one_collectio
     assert [rates(each)[0] for each in shown[31:61]] == [GB] * 30
     assert [rates(each)[0] for each in shown[61:91]] == [None] * 30
     assert [rates(each)[0] for each in shown[91:]] == [GB] * 29
+
+
+def test_an_xid_is_not_counted_again_because_totals_begin_anew() -> None:
+    """After a reset, or a new DCGM, energy and bytes count from 0; the XID that it was for stays one event."""
+    story = Story()
+    energy = [100, 200, 300, 5, 10, 2, 9]
+    xids = [0, 79, 79, 79, 79, 79, 48]
+    shown = [
+        story.read(float(second), DEV_TOTAL_ENERGY_CONSUMPTION=joules, DEV_XID_ERRORS=xid)
+        for second, (joules, xid) in enumerate(zip(energy, xids, strict=True))
+    ]
+    said = run(HEALTH, shown)
+    assert [values.get("gpu_xid_errors_total{79}") for values in said] == [None, 1, 1, 1, 1, 1, 1]
+    assert said[-1]["gpu_xid_errors_total{48}"] == 1
 
 
 def test_an_xid_is_not_seen_twice_because_its_gpu_was_away() -> None:
