@@ -156,7 +156,8 @@ def _troubles(gpu: Gpu, now: float) -> Iterable[str]:
         yield f'<b class="bad">the driver says: {remedy}</b>'
     last = gpu.value(XID_LAST)
     if last is not None:
-        xids = [labels[0] for labels in gpu.labels(XID_ERRORS)]
+        # one that stood there before our time is told of as no event
+        xids = [labels[0] for labels in gpu.labels(XID_ERRORS) if gpu.value(XID_ERRORS, *labels)]
         mark = ' class="bad"' if RESET_XIDS.intersection(xids) else ""
         numbers = escape(", ".join(sorted(xids, key=lambda xid: (len(xid), xid))))
         yield f"<b{mark}>XID {numbers}</b> <small>last {duration(max(0.0, now - last))} ago</small>"

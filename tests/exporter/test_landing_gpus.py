@@ -98,6 +98,12 @@ def test_an_xid_of_an_application_is_told_and_not_marked() -> None:
     assert "<b>XID 13, 43</b>" in gpu_table(shown.values, NOW)
 
 
+def test_an_xid_from_before_our_time_is_not_told_beside_one_that_came() -> None:
+    shown = snapshot(h100(NOW, 1)._replace(xids_total=((13, 2.0), (79, 0.0)), xid_last_at=NOW))
+    assert "<b>XID 13</b>" in gpu_table(shown.values, NOW)
+    assert 'class="bad"' not in gpu_table(shown.values, NOW)
+
+
 def test_what_the_driver_asks_for_is_told() -> None:
     sample = h100(NOW, 1)
     assert sample.health is not None
