@@ -37,6 +37,9 @@ class Meter(Protocol):
     def poll(self) -> None:
         """Read. Raises ReadError."""
 
+    def lose(self) -> None:
+        """What was read so far has no continuation."""
+
     def traffic(self) -> PcieTraffic | None:
         """What was read so far."""
 
@@ -169,6 +172,8 @@ class GpuReader:
             group.take(None, self._clock())
         elif error.remedy == Remedy.DEVICE_DOWN:
             if self._down_by is None:
+                if self._meter:
+                    self._meter.lose()  # it may be reset before it is back
                 self._ask_again_at = self._clock() + FIRST_SECONDS_DOWN
                 self._seconds_down = 2 * FIRST_SECONDS_DOWN
             self._down_by, self._down_because = group, error.reason

@@ -81,7 +81,7 @@ class PcieMeter:
         try:
             self._read(self._clock())
         except ReadError:
-            self._totals.lose()
+            self.lose()
             raise
         if self._sources.trouble is not None:
             raise self._sources.trouble
@@ -90,6 +90,10 @@ class PcieMeter:
             raise self._sources.refusal(*names) or ReadError(
                 "no_data", Remedy.SKIP, "PCIe: no source just now"
             )
+
+    def lose(self) -> None:
+        """What was read so far has no continuation: the GPU was gone, or ill, and may be reset."""
+        self._totals.lose()
 
     def traffic(self) -> PcieTraffic | None:
         """What was read so far; None before anything was."""

@@ -98,6 +98,9 @@ class Meter:
         self.gpu.answer("pcie", None)
         self.polls.append(self.clock())
 
+    def lose(self) -> None:
+        """Nothing to lose."""
+
     def traffic(self) -> PcieTraffic | None:
         return PcieTraffic("counter", float(len(self.polls)), 0.0)
 
