@@ -269,16 +269,19 @@ def test_two_engines_that_together_swap_more_than_went_over_pcie_leave_nothing_t
     assert LEFT_IN not in said
 
 
-def rated(at: float, into: float) -> GpuSample:
-    return gpu(at, pcie=PcieTraffic("dcgm", None, None, 0.0, into))
+def rated(at: float, into: float, source: str = "dcgm") -> GpuSample:
+    return gpu(at, pcie=PcieTraffic(source, None, None, 0.0, into))
 
 
-def test_rates_alone_will_do_where_they_are_fresh() -> None:
-    samples: list[Timed] = [swapping(float(at), 1e9 * at) for at in range(SECONDS)]
-    samples += [rated(at + 0.4, 2e9 + at % 2) for at in range(SECONDS)]
-    said = last(samples)
+def test_rates_alone_will_do_where_they_are_fresh_and_of_all_the_time() -> None:
+    def fresh(source: str) -> list[Timed]:
+        samples: list[Timed] = [swapping(float(at), 1e9 * at) for at in range(SECONDS)]
+        return [*samples, *(rated(at + 0.4, 2e9 + at % 2, source) for at in range(SECONDS))]
+
+    said = last(fresh("dcgm"))
     assert said[IN] == pytest.approx(1.09 / 2)
     assert said[LEFT_IN] == pytest.approx(2e9 - 1.09e9)
+    assert last(fresh("window")) == {}, "windows of 20 ms see 2 % of it"
 
 
 def test_rates_that_are_renewed_every_thirty_seconds_are_too_late() -> None:
