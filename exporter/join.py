@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from exporter.gpu_sample import GpuIdentity, GpuSample
 from exporter.sample import EngineSample, RankSample
@@ -42,19 +43,18 @@ def belongs(identity: GpuIdentity, wanted: Sequence[str] | None) -> bool:
 
     A MIG instance belongs where it is named itself; what goes over PCIe is its parent's to tell.
     """
-    if identity.parent_uuid:
-        return wanted is not None and identity.uuid in wanted
     if wanted is None:
-        return True
-    names = {identity.uuid, _short_bus_id(identity.pci_bus_id)}
-    if identity.device_index is not None:
-        names.add(str(identity.device_index))
-    return any(each in names or _short_bus_id(each) in names for each in wanted)
+        return not identity.parent_uuid
+    names = _names(identity)
+    return any(not names.isdisjoint(_spellings(each)) for each in wanted)
 
 
 def unknown(wanted: Sequence[str] | None, identities: Sequence[GpuIdentity]) -> int:
     """How many of those ``wanted`` are none of the GPUs ``identities``."""
-    return sum(not any(belongs(each, (name,)) for each in identities) for name in wanted or ())
+    if not wanted:
+        return 0
+    names = frozenset[str]().union(*map(_names, identities))
+    return sum(names.isdisjoint(_spellings(each)) for each in wanted)
 
 
 def joined(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what is known of both
@@ -71,6 +71,20 @@ def joined(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what is known o
     """
     fresh = tuple(window for window in gpus if window.newest.up and window.newest.at >= stale_before)
     return Join(engine, ranks, fresh, len(gpus) - len(fresh) + missing, neighbours)
+
+
+@lru_cache(maxsize=1024)
+def _names(identity: GpuIdentity) -> frozenset[str]:
+    """What a GPU or an instance can be called by; asked of each in each cycle."""
+    if identity.parent_uuid:
+        return frozenset({identity.uuid})
+    index = () if identity.device_index is None else (str(identity.device_index),)
+    return frozenset({identity.uuid, _short_bus_id(identity.pci_bus_id), *index})
+
+
+@lru_cache(maxsize=1024)
+def _spellings(name: str) -> frozenset[str]:
+    return frozenset({name, _short_bus_id(name)})
 
 
 def _short_bus_id(text: str) -> str:
