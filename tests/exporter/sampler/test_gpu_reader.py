@@ -110,7 +110,7 @@ class Bench:
         self.reopened: list[ReadError] = []
         self.meter = Meter(self.gpu, self.hand, interval_seconds)
         terms = Terms(self.pace, self.hand, self.reopened.append, processes=processes)
-        self.reader = GpuReader(self.gpu, self.meter, terms)
+        self.reader = GpuReader(self.gpu, self.meter, terms, self.hand())
 
     def run(self, seconds: float) -> list[GpuSample]:
         """Take each turn when it is due; gives the samples made."""
@@ -267,7 +267,9 @@ def test_time_inside_the_library_is_summed_and_shown_while_it_lasts() -> None:
         return GpuMemory(80e9, 5e9)
 
     bench.gpu.memory = slow  # type: ignore[method-assign]
-    bench.reader = GpuReader(bench.gpu, None, Terms(bench.pace, bench.hand, bench.reopened.append))
+    bench.reader = GpuReader(
+        bench.gpu, None, Terms(bench.pace, bench.hand, bench.reopened.append), bench.hand()
+    )
     bench.reader.turn()
     assert seen == [("memory", 100.0)]
     assert bench.reader.inside is None
