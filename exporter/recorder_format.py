@@ -45,7 +45,10 @@ class Tick(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One series in a chunk: its values at the chunk's ticks ``places``, at all of them where that is None."""
+    """One series in a chunk: its values at the chunk's ticks ``places``, at all of them where that is None.
+
+    Gauges are an array of float32 (typecode f), which is all that is known of them; counters one of float64 (d).
+    """
 
     places: tuple[int, ...] | None
     values: array[float]
@@ -209,7 +212,9 @@ def _values(kind: int, bits: Sequence[int]) -> array[float]:
     if kind not in {_GAUGE, _DOUBLE}:
         raise FormatError(f"a column is of the unknown kind {kind}")
     inner, outer = ("I", "f") if kind == _GAUGE else ("Q", "d")
-    return array("d", _unpacked(outer, _packed(inner, bits)))
+    values: array[float] = array(outer)
+    values.frombytes(array(inner, bits).tobytes())
+    return values
 
 
 def _differences(values: Sequence[int], width: int) -> list[int]:
