@@ -174,19 +174,14 @@ def decode_chunk(start: int, data: bytes, wanted: Container[int] | None = None) 
 def _columns(ticks: Iterable[Mapping[int, float]]) -> dict[int, tuple[list[int], list[float]]]:
     """Turn values by series, a mapping a tick, into places and values a series."""
     ticks = list(ticks)
-    numbers = list(ticks[0])
-    if all(list(each) == numbers for each in ticks):  # most minutes: nothing came, nothing went
-        places = list(range(len(ticks)))
-        by_series = zip(*(each.values() for each in ticks), strict=True)
-        return {number: (places, list(values)) for number, values in zip(numbers, by_series, strict=True)}
-    columns: dict[int, tuple[list[int], list[float]]] = {}
+    always = set(ticks[0]).intersection(*ticks[1:])  # nearly all: little comes and goes within a minute
+    places = list(range(len(ticks)))
+    columns = {number: (places, [values[number] for values in ticks]) for number in always}
     for place, values in enumerate(ticks):
-        for number, value in values.items():
-            column = columns.get(number)
-            if column is None:
-                column = columns[number] = ([], [])
-            column[0].append(place)
-            column[1].append(value)
+        for number in values.keys() - always:
+            some_places, some_values = columns.setdefault(number, ([], []))
+            some_places.append(place)
+            some_values.append(values[number])
     return columns
 
 
