@@ -170,6 +170,14 @@ def test_fast_reads_go_as_the_meter_wants_and_stretch_with_the_pace() -> None:
     assert bench.reader.fast_seconds is None
 
 
+def test_what_is_read_between_two_seconds_is_in_the_next_sample() -> None:
+    bench = Bench(interval_seconds=0.125)
+    samples = bench.run(10)
+    assert [sample.pcie for sample in samples] == [
+        PcieTraffic("counter", 1.0 + 8 * second, 0.0) for second in range(10)
+    ]
+
+
 def test_what_can_not_be_had_is_asked_for_once_and_is_no_error() -> None:
     bench = Bench()
     bench.gpu.failing = {"utilisation": NOT_SUPPORTED, "link": NOT_SUPPORTED, "pcie": NOT_SUPPORTED}
