@@ -159,13 +159,13 @@ def decode_chunk(start: int, data: bytes, wanted: Container[int] | None = None) 
     columns: dict[int, Column] = {}
     for number, kind in zip(numbers, kinds, strict=True):
         mask = masks.get(number)
-        places = None if mask is None else tuple(place for place in range(ticks) if mask >> place & 1)
-        count = ticks if places is None else len(places)
+        count = ticks if mask is None else mask.bit_count()
         section = sections[_width(kind & _KIND_BITS)]
         size = 1 if kind & _CONSTANT else count
         if wanted is not None and number not in wanted:
             section.skip(size)
             continue
+        places = None if mask is None else tuple(place for place in range(ticks) if mask >> place & 1)
         values = _values(kind & _KIND_BITS, section.take(size))
         columns[number] = Column(places, values * count if kind & _CONSTANT else values)
     return Chunk(array("d", [(start + offset) / 1000 for offset in offsets]), columns)
