@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from exporter.recorder_reader import Family, Recording, Series
@@ -27,11 +28,12 @@ def export_openmetrics(recording: Recording, out: Sink, selection: Selection | N
     """
     written = 0
     begun = ""
+    stamps = _Stamps()
     for family, series in selected(recording, selection or Selection()):
         if family.name != begun:
             begun = family.name
             out.write(_head(family).encode())
-        for lines in _lines(series):
+        for lines in _lines(series, stamps.of(series.times)):
             written += len(lines)
             out.write("".join(lines).encode())
     out.write(b"# EOF\n")
@@ -43,15 +45,28 @@ def _head(family: Family) -> str:
     return f"# TYPE {name} {family.kind.value}\n# HELP {name} {_escaped(family.help)}\n"
 
 
-def _lines(series: Series) -> Iterator[list[str]]:
+def _lines(series: Series, stamps: Sequence[str]) -> Iterator[list[str]]:
     labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in series.labels.items())
     prefix = f"{series.name}{{{labels}}}" if labels else series.name
-    for begin in range(0, len(series.times), _LINES_AT_ONCE):
+    for begin in range(0, len(stamps), _LINES_AT_ONCE):
         part = slice(begin, begin + _LINES_AT_ONCE)
-        yield [
-            f"{prefix} {_number(value)} {at:.3f}\n"
-            for at, value in zip(series.times[part], series.values[part], strict=True)
-        ]
+        values = series.values[part]
+        numbers = map(repr if all(map(math.isfinite, values)) else _number, values)
+        yield [f"{prefix} {number} {at}\n" for number, at in zip(numbers, stamps[part], strict=True)]
+
+
+class _Stamps:
+    """Times as text: most series share an array of them, which is written once."""
+
+    def __init__(self) -> None:
+        self._of: array[float] = array("d")
+        self._texts: list[str] = []
+
+    def of(self, times: array[float]) -> list[str]:
+        """Each in seconds, to the millisecond."""
+        if times is not self._of:
+            self._of, self._texts = times, [f"{at:.3f}" for at in times]
+        return self._texts
 
 
 def _number(value: float) -> str:

@@ -45,7 +45,10 @@ class Tick(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One series in a chunk: its values at the chunk's ticks ``places``, at all of them where that is None."""
+    """One series in a chunk: its values at the chunk's ticks ``places``, at all of them where that is None.
+
+    Gauges are an array of float32 (typecode f), which is all that is known of them; counters one of float64 (d).
+    """
 
     places: tuple[int, ...] | None
     values: array[float]
@@ -156,13 +159,13 @@ def decode_chunk(start: int, data: bytes, wanted: Container[int] | None = None) 
     columns: dict[int, Column] = {}
     for number, kind in zip(numbers, kinds, strict=True):
         mask = masks.get(number)
-        places = None if mask is None else tuple(place for place in range(ticks) if mask >> place & 1)
-        count = ticks if places is None else len(places)
+        count = ticks if mask is None else mask.bit_count()
         section = sections[_width(kind & _KIND_BITS)]
         size = 1 if kind & _CONSTANT else count
         if wanted is not None and number not in wanted:
             section.skip(size)
             continue
+        places = None if mask is None else tuple(place for place in range(ticks) if mask >> place & 1)
         values = _values(kind & _KIND_BITS, section.take(size))
         columns[number] = Column(places, values * count if kind & _CONSTANT else values)
     return Chunk(array("d", [(start + offset) / 1000 for offset in offsets]), columns)
@@ -171,19 +174,14 @@ def decode_chunk(start: int, data: bytes, wanted: Container[int] | None = None) 
 def _columns(ticks: Iterable[Mapping[int, float]]) -> dict[int, tuple[list[int], list[float]]]:
     """Turn values by series, a mapping a tick, into places and values a series."""
     ticks = list(ticks)
-    numbers = list(ticks[0])
-    if all(list(each) == numbers for each in ticks):  # most minutes: nothing came, nothing went
-        places = list(range(len(ticks)))
-        by_series = zip(*(each.values() for each in ticks), strict=True)
-        return {number: (places, list(values)) for number, values in zip(numbers, by_series, strict=True)}
-    columns: dict[int, tuple[list[int], list[float]]] = {}
+    always = set(ticks[0]).intersection(*ticks[1:])  # nearly all: little comes and goes within a minute
+    places = list(range(len(ticks)))
+    columns = {number: (places, [values[number] for values in ticks]) for number in always}
     for place, values in enumerate(ticks):
-        for number, value in values.items():
-            column = columns.get(number)
-            if column is None:
-                column = columns[number] = ([], [])
-            column[0].append(place)
-            column[1].append(value)
+        for number in values.keys() - always:
+            some_places, some_values = columns.setdefault(number, ([], []))
+            some_places.append(place)
+            some_values.append(values[number])
     return columns
 
 
@@ -209,7 +207,9 @@ def _values(kind: int, bits: Sequence[int]) -> array[float]:
     if kind not in {_GAUGE, _DOUBLE}:
         raise FormatError(f"a column is of the unknown kind {kind}")
     inner, outer = ("I", "f") if kind == _GAUGE else ("Q", "d")
-    return array("d", _unpacked(outer, _packed(inner, bits)))
+    values: array[float] = array(outer)
+    values.frombytes(array(inner, bits).tobytes())
+    return values
 
 
 def _differences(values: Sequence[int], width: int) -> list[int]:

@@ -97,7 +97,7 @@ class _Table:
             text = said.get(column)
             indices = nothing if text is None else pa.repeat(pa.scalar(places[text], pa.int32()), count)
             columns.append(pa.DictionaryArray.from_arrays(indices, self._dictionaries[column]))
-        columns.append(_numbers(pa.float64(), series.values))
+        columns.append(_numbers(pa.float64(), array("d", series.values)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

@@ -24,7 +24,7 @@ class Series:
 
     ``times`` are seconds since the epoch, rising, exact to the millisecond; ``values`` has as many.
     A cycle without a value has no time either: what is missing is unknown. Gauges are rounded to
-    float32, counters are exact.
+    float32 (typecode f), counters are exact (d). Series may share an array of times: don't change it.
     """
 
     name: str
@@ -106,8 +106,8 @@ class Recording:
         """Read what was recorded from ``start`` to before ``end``, in seconds since the epoch.
 
         Gives the series that have any value then, of the signals ``names`` (as they are scraped)
-        where given, by name and labels. All of them are in memory before the first one comes, 16 bytes
-        a value.
+        where given, by name and labels. All of them are in memory before the first one comes, 4 bytes a value of a
+        gauge and 8 of a counter; 8 more where a series lacks some cycles.
         """
         families = self.families(names)
         found = self.values({number for family in families for number in family.series}, start, end)
@@ -117,20 +117,21 @@ class Recording:
         self, wanted: Collection[int], start: float | None = None, end: float | None = None
     ) -> dict[int, tuple[array[float], array[float]]]:
         """Read times and values of the series ``wanted``, by their numbers, those that have any."""
-        found: dict[int, tuple[array[float], array[float]]] = {}
-        last, in_order = float("-inf"), True
+        found: dict[int, _Gathered] = {}
+        all_times = array("d")
+        in_order = True
         for whole in self._chunks(start, end, wanted):
             chunk = _cut(whole, start, end)
             if not chunk.times:
                 continue
+            last = all_times[-1] if all_times else float("-inf")
             in_order = in_order and chunk.times[0] > last and all(a < b for a, b in pairwise(chunk.times))
-            last = chunk.times[-1]
-            for number, (places, values) in chunk.columns.items():
-                if number in wanted and values:
-                    times, all_values = found.setdefault(number, (array("d"), array("d")))
-                    times.extend(chunk.times if places is None else [chunk.times[each] for each in places])
-                    all_values.extend(values)
-        return found if in_order else {number: _ordered(*each) for number, each in found.items()}
+            for number, column in chunk.columns.items():
+                if number in wanted and column.values:
+                    found.setdefault(number, _Gathered(all_times)).take(chunk.times, column)
+            all_times.extend(chunk.times)
+        every = {number: (each.times(), each.values) for number, each in found.items()}
+        return every if in_order else {number: _ordered(*each) for number, each in every.items()}
 
     def _chunks(self, start: float | None, end: float | None, wanted: Collection[int]) -> Iterator[Chunk]:
         """Decode the chunks of that time, then the ticks, each as a chunk of its own."""
@@ -143,8 +144,9 @@ class Recording:
             for at, data in self._connection.execute(ticks, (first, last)):
                 tick = decode_tick(at, data)
                 columns = {
-                    number: Column(None, array("d", (value,)))
-                    for number, value in (*tick.gauges.items(), *tick.counters.items())
+                    number: Column(None, array(typecode, (value,)))
+                    for typecode, values in (("f", tick.gauges), ("d", tick.counters))
+                    for number, value in values.items()
                 }
                 yield Chunk(array("d", (at / 1000,)), columns)
         except (FormatError, sqlite3.Error) as error:
@@ -155,6 +157,33 @@ class Recording:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise RecordingError(f"{self.path}: can't be read: {error}") from error
+
+
+class _Gathered:
+    """One series so far. As long as it has a value in every cycle, its times are those of all, ``all_times``."""
+
+    def __init__(self, all_times: array[float]) -> None:
+        self.values: array[float] = array("f")
+        self._all_times = all_times
+        self._own_times: array[float] | None = None
+
+    def take(self, times: array[float], column: Column) -> None:
+        """Go on with a chunk of which ``all_times`` doesn't know yet."""
+        places, values = column
+        if self._own_times is None and (places is not None or len(self.values) < len(self._all_times)):
+            self._own_times = self._all_times[: len(self.values)]
+        if self._own_times is not None:
+            self._own_times.extend(times if places is None else [times[each] for each in places])
+        if values.typecode == "d" != self.values.typecode:  # a counter, or what a later version made one
+            self.values = array("d", self.values)
+        self.values.extend(values if values.typecode == self.values.typecode else array("d", values))
+
+    def times(self) -> array[float]:
+        """When its values were."""
+        if self._own_times is not None:
+            return self._own_times
+        shared = len(self.values) == len(self._all_times)
+        return self._all_times if shared else self._all_times[: len(self.values)]
 
 
 def read(

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from exporter.recorder_reader import Family, Recording, Series
 from exporter.signal import PEAK_SUFFIX, PREFIX, Kind
 
-_VALUES_AT_ONCE = 1_000_000
-"""Values held in memory, 16 bytes each; for each such lot the recording is gone through once."""
+_VALUES_AT_ONCE = 2_000_000
+"""Values held in memory, 4 to 16 bytes each; for each such lot the recording is gone through once."""
 
 
 class UnknownSignalError(ValueError):
@@ -66,7 +66,7 @@ def selected(recording: Recording, selection: Selection) -> Iterator[tuple[Famil
 
 
 def _where(holds: list[bool], values: array[float]) -> array[float]:
-    return array("d", [value for value, kept in zip(values, holds, strict=True) if kept])
+    return array(values.typecode, [value for value, kept in zip(values, holds, strict=True) if kept])
 
 
 def _known(name: str, known: set[str]) -> str:

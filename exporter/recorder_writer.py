@@ -9,13 +9,28 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from exporter.recorder_file import WAL_BYTES, RecordingError, open_for_writing, transaction
 from exporter.recorder_format import chunk_start, decode_tick, encode_chunk, encode_tick
 from exporter.signal import Kind, Signal
 from exporter.snapshot import Snapshot
 
+_LAYOUTS = 4
+"""Remembered: a few signals come and go, the others stay."""
 _SeriesKey = tuple[Signal, tuple[str, ...]]
+_Shown = tuple[tuple[Signal, ...], tuple[tuple[str, ...], ...], tuple[bool, ...]]
+"""Of each value in a cycle its signal, its labels, and whether it is a peak."""
+_Numbered = tuple[list[int], list[int]]
+"""Places in a cycle, and the numbers of the series that stand there."""
+
+
+class _Layout(NamedTuple):
+    """What a cycle shows, and where in it those values stand that are recorded."""
+
+    shown: _Shown
+    gauges: _Numbered
+    counters: _Numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,7 @@ class RecordingWriter:
     def __init__(self, path: Path, retention: Retention) -> None:
         self._retention = retention
         self._numbers: dict[_SeriesKey, int] = {}
+        self._layouts: list[_Layout] = []
         self._lock = _locked(path)
         try:
             self.connection = open_for_writing(path)
@@ -56,14 +72,7 @@ class RecordingWriter:
             self._fold(minute, at)
         self._minute = minute
         with transaction(self.connection):
-            gauges: dict[int, float] = {}
-            counters: dict[int, float] = {}
-            for signal, labels, value, is_peak in snapshot.values:
-                if not is_peak:
-                    number = self._numbers.get((signal, labels))
-                    if number is None:
-                        number = self._number(signal, labels, at)
-                    (counters if signal.kind is Kind.COUNTER else gauges)[number] = value
+            gauges, counters = self._numbered(snapshot, at)
             self.connection.execute(
                 "INSERT INTO tick (at, data) VALUES (?, ?)", (at, encode_tick(gauges, counters))
             )
@@ -78,6 +87,38 @@ class RecordingWriter:
     def _oldest_minute(self) -> int | None:
         oldest = self.connection.execute("SELECT min(at) FROM tick").fetchone()[0]
         return None if oldest is None else chunk_start(oldest)
+
+    def _numbered(self, snapshot: Snapshot, at: int) -> tuple[dict[int, float], dict[int, float]]:
+        """The values of gauges and of counters by number of series.
+
+        Most cycles show what one shortly before them did, in the same order: then nothing is looked up.
+        """
+        if not snapshot.values:
+            return {}, {}
+        signals, labels, values, peaks = zip(*snapshot.values, strict=True)
+        shown = (signals, labels, peaks)
+        layout = next((each for each in self._layouts if each.shown == shown), None)
+        if layout is None:
+            layout = self._laid_out(shown, at)
+            self._layouts = [layout, *self._layouts[: _LAYOUTS - 1]]
+        gauges, counters = (
+            dict(zip(numbers, map(values.__getitem__, places), strict=True))
+            for places, numbers in (layout.gauges, layout.counters)
+        )
+        return gauges, counters
+
+    def _laid_out(self, shown: _Shown, at: int) -> _Layout:
+        gauges: _Numbered = [], []
+        counters: _Numbered = [], []
+        for place, (signal, labels, is_peak) in enumerate(zip(*shown, strict=True)):
+            if not is_peak:
+                number = self._numbers.get((signal, labels))
+                if number is None:
+                    number = self._number(signal, labels, at)
+                places, numbers = counters if signal.kind is Kind.COUNTER else gauges
+                places.append(place)
+                numbers.append(number)
+        return _Layout(shown, gauges, counters)
 
     def _number(self, signal: Signal, labels: tuple[str, ...], at: int) -> int:
         text = json.dumps(dict(zip(signal.label_names, labels, strict=True)), sort_keys=True)
@@ -122,7 +163,7 @@ class RecordingWriter:
             "INSERT INTO chunk (start, last, ticks, data) VALUES (?, ?, ?, ?)",
             (start, ticks[-1].at, len(ticks), encode_chunk(start, ticks)),
         )
-        seen = {number for tick in ticks for number in (*tick.gauges, *tick.counters)}
+        seen = set[int]().union(*(tick.gauges for tick in ticks), *(tick.counters for tick in ticks))
         self.connection.executemany(
             "UPDATE series SET seen = ? WHERE id = ?", [(ticks[-1].at, number) for number in seen]
         )
@@ -147,6 +188,7 @@ class RecordingWriter:
         first = self.connection.execute(left).fetchone()[0]
         self.connection.execute("DELETE FROM series WHERE seen < ?", (first,))
         self._numbers.clear()
+        self._layouts.clear()
 
     def _used_bytes(self) -> int:
         return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")

@@ -42,13 +42,16 @@ struct control *control(void)
     return block = mapped;
 }
 
-double now_us(void)
+double real_us(void)
 {
-    if (block->clock_us > 0)
-        return block->clock_us;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+double now_us(void)
+{
+    return block->clock_us > 0 ? block->clock_us : real_us();
 }
 
 void nap(uint32_t us)

@@ -159,10 +159,12 @@ class Control:
     def lose(self, device: int, *, gone: bool = False) -> None:
         """The GPU falls off the bus; ``gone``: it isn't counted any more either."""
         self.device(device).presence = Presence.GONE if gone else Presence.LOST
+        self._ring()
 
     def find(self, device: int) -> None:
         """A lost GPU answers again."""
         self.device(device).presence = Presence.PRESENT
+        self._ring()
 
     def xid(self, device: int, number: int) -> None:
         """The driver reports an XID error, to the event sets that wait for it."""
@@ -173,6 +175,11 @@ class Control:
         self.device(device)
         self.board.events[self.board.event_count % MAX_EVENTS] = Event(device=device, type=kind, data=data)
         self.board.event_count += 1
+        self._ring()
+
+    def _ring(self) -> None:
+        """Wake those that wait for an event: they sleep until the block's file is touched."""
+        os.utime(self._file)
 
     def fail(
         self, function: str, code: int, device: int | None = None, *, after: int = 0, times: int = 0

@@ -1,13 +1,24 @@
 /* Event sets: each tells what happened on the GPUs registered with it, of the kinds registered, from then on. */
 #include "internal.h"
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
-#define POLL_US 20000 /* a real driver sleeps: waking often would count as CPU of whoever waits */
+#define LOOK_MS 1000 /* what is set in the block without a touch of its file is seen after so long */
 
 struct event_set {
+    int bell; /* rings when whoever drives touches the block's file: a driver sleeps too, and costs nobody CPU */
     uint32_t next;
     uint64_t types[MAX_DEVICES];
 };
+
+static void release(struct event_set *set)
+{
+    if (set && set->bell >= 0)
+        close(set->bell);
+    free(set);
+}
 
 API result nvmlEventSetCreate(struct event_set **out)
 {
@@ -20,6 +31,11 @@ API result nvmlEventSetCreate(struct event_set **out)
     if (!*out)
         return OUT_OF_MEMORY;
     (*out)->next = control()->event_count;
+    (*out)->bell = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if ((*out)->bell < 0 || inotify_add_watch((*out)->bell, getenv("FAKE_NVML_CONTROL"), IN_ATTRIB) < 0) {
+        release(*out);
+        return OUT_OF_MEMORY;
+    }
     return SUCCESS;
 }
 
@@ -27,7 +43,7 @@ API result nvmlEventSetFree(struct event_set *set)
 {
     if (!is_initialized())
         return UNINITIALIZED;
-    free(set);
+    release(set);
     return SUCCESS;
 }
 
@@ -71,6 +87,16 @@ static int has_lost_a_gpu(const struct event_set *set)
     return 0;
 }
 
+/* Sleeps until the bell rings, at most so long. */
+static void doze(const struct event_set *set, double ms)
+{
+    struct pollfd bell = {set->bell, POLLIN, 0};
+    char rung[4096];
+    if (poll(&bell, 1, ms < LOOK_MS ? (int)ms + 1 : LOOK_MS) > 0)
+        while (read(set->bell, rung, sizeof rung) > 0)
+            ;
+}
+
 API result nvmlEventSetWait_v2(struct event_set *set, struct event_data *out, unsigned int timeout_ms)
 {
     if (!is_initialized())
@@ -80,7 +106,8 @@ API result nvmlEventSetWait_v2(struct event_set *set, struct event_data *out, un
     result code = enter(__func__, -1);
     if (code)
         return code;
-    for (unsigned long long waited_us = 0;; waited_us += POLL_US) {
+    double until_us = real_us() + timeout_ms * 1e3;
+    for (;;) {
         const struct event *event = next_event(set);
         if (event) {
             *out = (struct event_data){handle_of(event->device, -1), event->type, event->data, OUTSIDE_MIG,
@@ -89,8 +116,9 @@ API result nvmlEventSetWait_v2(struct event_set *set, struct event_data *out, un
         }
         if (has_lost_a_gpu(set))
             return GPU_IS_LOST;
-        if (waited_us >= timeout_ms * 1000ull)
+        double left_us = until_us - real_us();
+        if (left_us <= 0)
             return TIMEOUT;
-        nap(POLL_US);
+        doze(set, left_us / 1e3);
     }
 }

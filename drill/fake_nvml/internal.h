@@ -17,8 +17,9 @@ enum reach { WHOLE_GPU, ANY_HANDLE };
 
 /* The block named by $FAKE_NVML_CONTROL, or NULL. */
 struct control *control(void);
-/* Microseconds on the block's clock. */
+/* Microseconds on the block's clock, and on the machine's. */
 double now_us(void);
+double real_us(void);
 void nap(uint32_t us);
 int is_initialized(void);
 /* Counts a call of `function` and does what the rules say; `device` -1: none. */

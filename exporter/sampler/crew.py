@@ -173,9 +173,11 @@ class Crew(threading.Thread):
         """A reader for each GPU that is new. A GPU stays, whatever becomes of it; a MIG instance may go."""
         known = {reader.identity.uuid: reader for reader in self.readers}
         found = {device.identity.uuid: device for device in devices}
+        # All at the same ticks: threads that wake together find in the caches what the one before them has read.
+        first_at = time.monotonic()
         for uuid, device in found.items():
             if uuid not in known:
-                known[uuid] = self._reader(device)
+                known[uuid] = self._reader(device, first_at)
         for uuid, reader in list(known.items()):
             # Where not even its GPU is there, nothing is known of how it is partitioned.
             if reader.identity.parent_uuid in found and uuid not in found:
@@ -183,10 +185,10 @@ class Crew(threading.Thread):
         self.readers = tuple(known.values())
         self._set_to_work()
 
-    def _reader(self, device: Device) -> GpuReader:
+    def _reader(self, device: Device, first_at: float) -> GpuReader:
         is_whole = not device.identity.parent_uuid
         meter = PcieMeter(device, window=self._options.pcie_window) if is_whole else None
-        return GpuReader(device, meter, self._terms)
+        return GpuReader(device, meter, self._terms, first_at)
 
     def _set_to_work(self) -> None:
         teams: dict[str, list[GpuReader]] = {}

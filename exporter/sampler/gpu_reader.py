@@ -24,6 +24,10 @@ MOST_SECONDS_DOWN = 60.0
 """How long a GPU that is down is left alone before it is asked again: first, and at most."""
 
 
+_BETWEEN = PcieTraffic("")
+"""What a read between two seconds gives: it has been counted, and goes into the next sample."""
+
+
 class Meter(Protocol):
     """Accounts for the bytes of one GPU over PCIe; see ``pcie_meter``."""
 
@@ -56,10 +60,10 @@ class Terms(NamedTuple):
 class GpuReader:
     """Used by one thread, which calls ``turn`` at ``due_at``; others read ``sample``, ``inside`` and the sums.
 
-    ``meter`` is None for one that has no bytes of its own, a MIG instance.
+    ``meter`` is None for one that has no bytes of its own, a MIG instance. ``first_at`` is its first tick.
     """
 
-    def __init__(self, device: Device, meter: Meter | None, terms: Terms) -> None:
+    def __init__(self, device: Device, meter: Meter | None, terms: Terms, first_at: float) -> None:
         self.identity = device.identity
         self.driver_seconds = 0.0
         self.inside: tuple[str, float] | None = None
@@ -67,20 +71,21 @@ class GpuReader:
         self.errors: Counter[tuple[str, str]] = Counter()
         self._clock, self._reopen, self._pace = terms.clock, terms.reopen, terms.pace
         self._meter, self._left_out = meter, device.left_out
-        self._started_at = self._second_at = now = terms.clock()
+        self._started_at = self._second_at = first_at
         self._down_by: Group | None = None
         self._down_because = ""
         self._lost: ReadError | None = None
         self._ask_again_at = 0.0
+        self._is_second = True
         self._seconds_down = FIRST_SECONDS_DOWN
         # PCIe goes first: its totals are to be those of the instant that the sample bears.
         # A total told once more would say that nothing moved, and all of it in the second after.
-        self._groups = [Group("pcie", self._pcie_seconds, self._pcie, now, holds=False)] if meter else []
+        self._groups = [Group("pcie", self._pcie_seconds, self._pcie, first_at, holds=False)] if meter else []
         self._groups += [
-            Group(name, _always(seconds), read, now)
+            Group(name, _always(seconds), read, first_at)
             for name, seconds, read in self._others(device, processes=terms.processes)
         ]
-        self.sample = GpuSample(now, self.identity, reader_started_at=self._started_at)
+        self.sample = GpuSample(first_at, self.identity, reader_started_at=first_at)
         """The newest; replaced as a whole."""
         self.has_read = False
         """Whether a first turn has come to its end."""
@@ -112,7 +117,7 @@ class GpuReader:
     def turn(self) -> None:
         """Read what is due and, each second, make a sample of it. Raises nothing that is expected."""
         now = self._clock()
-        is_second = now >= self._second_at
+        is_second = self._is_second = now >= self._second_at
         if self._down_by is None or self._is_back(self._down_by, now):
             self._read_due(now, is_second=is_second)
         if is_second:
@@ -148,7 +153,9 @@ class GpuReader:
         began = self._clock()
         self.inside = (group.name, began)
         try:
-            group.take(finite(group.read()), began)
+            value = group.read()
+            if value is not _BETWEEN:
+                group.take(finite(value), began)
         except ReadError as error:
             self._failed(group, error)
             return error.remedy
@@ -192,7 +199,7 @@ class GpuReader:
         if self._meter is None:
             return None
         self._meter.poll()
-        return self._meter.traffic()
+        return self._meter.traffic() if self._is_second else _BETWEEN
 
     def _told(self, link: PcieLink) -> PcieLink:
         if self._meter:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from exporter.gpu_sample import GpuSample
 from exporter.sampler.frame import HUNG_SECONDS, Frame
 from exporter.sampler.reasons import Reason
-
-FORGET_SECONDS = 3600.0
-"""A GPU that has not been seen for so long is forgotten."""
+from exporter.sources.gpu_roll import GpuRoll, down
 
 Key = TypeVar("Key")
 
@@ -36,11 +34,6 @@ class Totals(Counter[Key]):
         self._newest = counts
 
 
-class _Known(NamedTuple):
-    sample: GpuSample
-    seen_at: float
-
-
 class GpuLedger:
     """``monotonic_offset`` is the sidecar's clock less CLOCK_MONOTONIC."""
 
@@ -55,7 +48,7 @@ class GpuLedger:
         self.spent: Totals[str] = Totals()
         """``cpu`` and ``driver``, in seconds."""
         self._offset = monotonic_offset
-        self._known: dict[str, _Known] = {}
+        self._roll = GpuRoll()
 
     def take(self, frame: Frame) -> None:
         """Take a frame; frames come in order."""
@@ -71,34 +64,21 @@ class GpuLedger:
         now = self.newest_at = frame.at + self._offset
         if frame.trouble is None and frame.gpus_expected is not None:
             self.looked_at = now
-        for sample in frame.gpus:
-            self._known[sample.identity.uuid] = _Known(self._by_our_clock(sample), now)
-        self._forget(frame, now)
+        self._roll = self._roll.after(map(self._by_our_clock, frame.gpus), now)
 
     def samples(self, now: float, silent_because: str = Reason.HUNG) -> tuple[GpuSample, ...]:
         """All GPUs at ``now``, by the sidecar's clock; ``silent_because`` is why no frames come, should none do."""
-        return tuple(self._shown(known, now, silent_because) for known in self._known.values())
+        return tuple(self._shown(sample, now, silent_because) for sample in self._roll.samples.values())
 
-    def _shown(self, known: _Known, now: float, silent_because: str) -> GpuSample:
-        sample = self._with_all_errors(known.sample)
-        reason = self._missing_because(known, now, silent_because)
-        if not reason:
-            return sample
-        return GpuSample(
-            now,
-            sample.identity,
-            up=False,
-            down_because=reason,
-            reader_started_at=sample.reader_started_at,
-            xids_total=sample.xids_total,
-            xid_last_at=sample.xid_last_at,
-            errors_total=sample.errors_total,
-        )
+    def _shown(self, told: GpuSample, now: float, silent_because: str) -> GpuSample:
+        sample = self._with_all_errors(told)
+        reason = self._missing_because(told, now, silent_because)
+        return down(sample, now, reason) if reason else sample
 
-    def _missing_because(self, known: _Known, now: float, silent_because: str) -> str:
+    def _missing_because(self, last: GpuSample, now: float, silent_because: str) -> str:
         """Why the last sample says nothing of ``now``; empty where it does."""
-        frame, is_old = self.newest, now - known.sample.at > HUNG_SECONDS
-        is_in_frame = frame is not None and known.seen_at == frame.at + self._offset
+        frame, is_old = self.newest, now - last.at > HUNG_SECONDS
+        is_in_frame = not self._roll.is_missing(last.identity.uuid)
         if frame is not None and frame.trouble is not None:
             return frame.trouble.reason if is_old or not is_in_frame else ""
         if frame is None or now - (frame.at + self._offset) > HUNG_SECONDS:
@@ -107,16 +87,8 @@ class GpuLedger:
             return Reason.HUNG if is_old else ""
         if frame.gpus_expected is None:  # a new sampler has not looked round yet
             return silent_because if is_old else ""
-        index = known.sample.identity.device_index
+        index = last.identity.device_index
         return next((each.reason for each in frame.unopened if each.device_index == index), Reason.GONE)
-
-    def _forget(self, frame: Frame, now: float) -> None:
-        here = {sample.identity.uuid for sample in frame.gpus}
-        for uuid, known in list(self._known.items()):
-            # An instance that its own GPU no longer has was partitioned away, on purpose.
-            is_repartitioned = uuid not in here and known.sample.identity.parent_uuid in here
-            if is_repartitioned or now - known.seen_at > FORGET_SECONDS:
-                del self._known[uuid]
 
     def _by_our_clock(self, sample: GpuSample) -> GpuSample:
         xid_last_at, nvlink = sample.xid_last_at, sample.nvlink

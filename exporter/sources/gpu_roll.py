@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from exporter.gpu_sample import GpuSample
-
-GONE = "gone"
-"""``down_because`` of a GPU that its reader no longer lists."""
+from exporter.sampler.reasons import Reason
 
 KEEP_SECONDS = 3600.0
 """A missing GPU is told of for this long; after that it was taken out on purpose, or nobody cares."""
@@ -19,22 +17,28 @@ MOST_GONE = 256
 
 @dataclass(frozen=True, slots=True)
 class GpuRoll:
-    """All GPUs that one reader has told of lately, by UUID, and when each was told of last."""
+    """All GPUs that one reader has told of lately, by UUID: what it told last, and when. ``read_at``: its last read."""
 
     samples: Mapping[str, GpuSample] = field(default_factory=dict)
     seen_at: Mapping[str, float] = field(default_factory=dict)
+    read_at: float | None = None
 
     @property
     def gpus(self) -> tuple[GpuSample, ...]:
-        """The newest sample of each, those that are missing included."""
-        return tuple(self.samples.values())
+        """The newest sample of each; those that are missing are down."""
+        return tuple(
+            down(sample, self.read_at or sample.at, Reason.GONE) if self.is_missing(uuid) else sample
+            for uuid, sample in self.samples.items()
+        )
+
+    def is_missing(self, uuid: str) -> bool:
+        """Whether the last read brought nothing of this one."""
+        return self.seen_at[uuid] != self.read_at
 
     def after(self, told: Iterable[GpuSample], at: float) -> GpuRoll:
         """The roll after a read at ``at`` that brought these samples, on the clock of their own times.
 
-        A GPU that was told of before and is missing now is down, with its identity and its counts of
-        events but none of its numbers. A MIG instance whose parent is still told of was taken apart on
-        purpose, and is forgotten at once.
+        A MIG instance whose parent is still told of was taken apart on purpose, and is forgotten at once.
         """
         samples = {sample.identity.uuid: sample for sample in told}
         seen_at = dict.fromkeys(samples, at)
@@ -45,17 +49,18 @@ class GpuRoll:
         for uuid in missing[:MOST_GONE]:
             last, last_seen = self.samples[uuid], self.seen_at[uuid]
             if at - last_seen <= KEEP_SECONDS and last.identity.parent_uuid not in present:
-                samples[uuid] = _gone(last, at)
+                samples[uuid] = last
                 seen_at[uuid] = last_seen
-        return replace(self, samples=samples, seen_at=seen_at)
+        return GpuRoll(samples, seen_at, at)
 
 
-def _gone(last: GpuSample, at: float) -> GpuSample:
+def down(last: GpuSample, at: float, because: str) -> GpuSample:
+    """A GPU that can't be read: its identity and its counts of events, and none of its numbers."""
     return GpuSample(
         at,
         last.identity,
         up=False,
-        down_because=GONE,
+        down_because=because,
         reader_started_at=last.reader_started_at,
         xids_total=last.xids_total,
         xid_last_at=last.xid_last_at,

@@ -53,6 +53,23 @@ LEFT_OUT = {
 }
 
 
+NVITOP = Environment("nvitop-exporter", ("nvitop-exporter==1.7.2",))
+"""A monitor of GPUs alone, on Prometheus' page, refreshed each second."""
+
+
+def nvitop() -> Path | None:
+    """Its command, installed where it isn't yet; None, said loudly, where it can't be had."""
+    if os.environ.get("THRASHOLD_BENCH_PEERS") == "no":
+        report.loud("no nvitop-exporter beside us: THRASHOLD_BENCH_PEERS=no")
+        return None
+    try:
+        NVITOP.install()
+    except CannotInstallError as error:
+        report.loud(f"peer {NVITOP.name} can't be had: {error}")
+        return None
+    return NVITOP.command(NVITOP.name)
+
+
 def installed() -> list[Peer]:
     """The peers that are here, installed where they aren't yet; who can't be had is named, loudly."""
     for name, reason in LEFT_OUT.items():

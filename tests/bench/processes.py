@@ -23,7 +23,7 @@ _KEPT_BYTES = 4000
 
 
 class Usage(NamedTuple):
-    """What a process and its descendants use at one instant; CPU since they started."""
+    """What a process, or it and its descendants, use at one instant; CPU since they started."""
 
     at: float
     cpu_seconds: float
@@ -35,10 +35,10 @@ class Usage(NamedTuple):
         return 100 * (self.cpu_seconds - earlier.cpu_seconds) / (self.at - earlier.at)
 
 
-def usage(pid: int) -> Usage:
-    """What ``pid`` and its descendants use. Raises OSError where it has ended."""
+def usage(pid: int, *, family: bool = True) -> Usage:
+    """What ``pid`` and, with ``family``, its descendants use. Raises OSError where it has ended."""
     cpu = rss = pss = 0.0
-    for each in _family(pid):
+    for each in _family(pid) if family else [pid]:
         # the command's name, in brackets, may hold anything
         fields = Path(f"/proc/{each}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         cpu += (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND

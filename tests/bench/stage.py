@@ -67,15 +67,20 @@ class Sidecar:
 
 @contextmanager
 def sidecar(
-    command: Sequence[str], engine_port: int, folder: Path, more: Sequence[str] = ()
+    command: Sequence[str],
+    engine_port: int,
+    folder: Path,
+    more: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Sidecar]:
     """A running sidecar, ``command`` being the whole command line's; its log goes to ``folder``.
 
-    ``more`` are further arguments of it.
+    ``more`` are further arguments of it, ``environment`` further variables.
     """
     log = folder / "sidecar.log"
     arguments = ["exporter", "--engine", f"http://127.0.0.1:{engine_port}", "--listen", "127.0.0.1:0"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("THRASHOLD_")}
+    variables |= environment or {}
     with log.open("wb") as output:
         began = time.monotonic()
         process = subprocess.Popen(

@@ -18,6 +18,7 @@ from exporter.recorder_file import MIGRATIONS, WAL_BYTES, RecordingError, open_f
 from exporter.recorder_reader import Recording, read
 from exporter.recorder_signals import RECORDER_BYTES, RECORDER_DROPPED, RECORDER_UP, SIGNALS
 from exporter.recorder_writer import RecordingWriter, Retention
+from exporter.signal import Kind
 from exporter.snapshot import Snapshot, Value
 from exporter.source_signals import SIGNAL_INFO
 from tests.support.recorder import (
@@ -27,6 +28,7 @@ from tests.support.recorder import (
     USAGE,
     kill_a_writer,
     second,
+    signal,
     snapshot,
 )
 
@@ -122,6 +124,30 @@ def test_a_series_that_comes_late_or_pauses_has_no_values_meanwhile(file: Path) 
     expected = [place for place in range(100) if place >= 10 and place not in range(30, 70)]
     assert told(file, "errors_total") == {START + place: float(place) for place in expected}
     assert len(told(file, "errors_total", start=START + 20, end=START + 75)) == 15
+
+
+def test_series_are_told_apart_however_a_cycle_orders_them(file: Path) -> None:
+    snapshots = []
+    for place in range(130):
+        values = [(BY_REASON, (reason,), float(place * 10 + each)) for each, reason in enumerate("abcdef")]
+        # six orders in turns, of which the later ones lack some
+        snapshots.append(snapshot(START + place, *values[place % 6 :], *values[: max(0, place % 6 - 1)]))
+    record(file, *snapshots)
+    found = {series.labels["reason"]: series for series in read(file, names=["thrashold_errors_total"])}
+    for each, reason in enumerate("abcdef"):
+        places = [place for place in range(130) if place % 6 != each + 1]
+        assert list(found[reason].times) == [START + place for place in places]
+        assert list(found[reason].values) == [place * 10.0 + each for place in places]
+
+
+def test_a_gauge_that_a_later_version_makes_a_counter_is_exact_from_then_on(file: Path) -> None:
+    as_gauge, as_counter = signal("moved_total"), signal("moved_total", Kind.COUNTER)
+    record(file, *(snapshot(START + place, (as_gauge, (), 0.5)) for place in range(60)))
+    exact = float((1 << 40) + 1)
+    record(file, *(snapshot(START + place, (as_counter, (), exact + place)) for place in range(60, 140)))
+    assert list(told(file, "moved_total").values()) == [0.5] * 60 + [
+        exact + place for place in range(60, 140)
+    ]
 
 
 def test_peak_twins_are_left_out(file: Path) -> None:

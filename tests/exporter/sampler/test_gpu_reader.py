@@ -113,7 +113,7 @@ class Bench:
         self.reopened: list[ReadError] = []
         self.meter = Meter(self.gpu, self.hand, interval_seconds)
         terms = Terms(self.pace, self.hand, self.reopened.append, processes=processes)
-        self.reader = GpuReader(self.gpu, self.meter, terms)
+        self.reader = GpuReader(self.gpu, self.meter, terms, self.hand())
 
     def run(self, seconds: float) -> list[GpuSample]:
         """Take each turn when it is due; gives the samples made."""
@@ -174,6 +174,14 @@ def test_fast_reads_go_as_the_meter_wants_and_stretch_with_the_pace() -> None:
     bench.run(10)
     assert len(bench.meter.polls) <= 120 + 11
     assert bench.reader.fast_seconds is None
+
+
+def test_what_is_read_between_two_seconds_is_in_the_next_sample() -> None:
+    bench = Bench(interval_seconds=0.125)
+    samples = bench.run(10)
+    assert [sample.pcie for sample in samples] == [
+        PcieTraffic("counter", 1.0 + 8 * second, 0.0) for second in range(10)
+    ]
 
 
 def test_what_can_not_be_had_is_asked_for_once_and_is_no_error() -> None:
@@ -286,7 +294,9 @@ def test_time_inside_the_library_is_summed_and_shown_while_it_lasts() -> None:
         return GpuMemory(80e9, 5e9)
 
     bench.gpu.memory = slow  # type: ignore[method-assign]
-    bench.reader = GpuReader(bench.gpu, None, Terms(bench.pace, bench.hand, bench.reopened.append))
+    bench.reader = GpuReader(
+        bench.gpu, None, Terms(bench.pace, bench.hand, bench.reopened.append), bench.hand()
+    )
     bench.reader.turn()
     assert seen == [("memory", 100.0)]
     assert bench.reader.inside is None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample
-from exporter.sources.gpu_roll import GONE, KEEP_SECONDS, MOST_GONE, GpuRoll
+from exporter.sampler.reasons import Reason
+from exporter.sources.gpu_roll import KEEP_SECONDS, MOST_GONE, GpuRoll
 
 
 def gpu(uuid: str, at: float, parent: str = "") -> GpuSample:
@@ -26,7 +27,7 @@ def test_a_gpu_that_is_missing_is_down_with_its_counts_and_none_of_its_numbers()
         11.0,
         GpuIdentity("b", 3, "NVIDIA H100"),
         up=False,
-        down_because=GONE,
+        down_because=Reason.GONE,
         reader_started_at=7.0,
         xids_total=((79, 1.0),),
         xid_last_at=9.0,
