@@ -57,6 +57,16 @@ class ProbeSample:
         return self.sender != earlier.sender if isinstance(earlier, ProbeSample) else None
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """What can be told exactly of this engine, in words."""
+        parts = {
+            "tails": self.tail_tokens is not None,
+            "preemptions": self.preemptions_total is not None,
+            "aborts": self.aborts_total is not None and not self.unclear_aborts_total,
+        }
+        return tuple(part for part, is_told in parts.items() if is_told)
+
+    @property
     def tail_tokens(self) -> float | None:
         """The empty slots of all groups; None unless each can tell."""
         known = [group.tail_tokens for group in self.groups if group.tail_tokens is not None]

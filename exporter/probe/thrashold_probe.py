@@ -23,6 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 SOCKET_VARIABLE = "THRASHOLD_PROBE_SOCKET"
@@ -106,7 +107,8 @@ class Patch:
 
     def __init__(self, scheduler_class: Any, path: str) -> None:  # noqa: ANN401
         self.path = path
-        self.on = True
+        self.on = True  # asked at every call; a test switches it to see what the probe costs
+        self.is_over = False
         self.without: list[str] = []
         self._class = scheduler_class
         self._replaced: dict[str, tuple[Any, Any]] = {}
@@ -120,9 +122,9 @@ class Patch:
 
     def off(self, error: Exception) -> None:
         """Take the wrappers off for good, with one line in the log; nothing is raised."""
-        if not self.on:
+        if self.is_over:
             return
-        self.on = False
+        self.on, self.is_over = False, True
         with contextlib.suppress(Exception):
             for name, (original, wrapper) in self._replaced.items():
                 if vars(self._class).get(name) is wrapper:  # else somebody else has wrapped it since
@@ -216,7 +218,7 @@ def _alive(requests: Any, named: Any) -> list[Any]:  # noqa: ANN401
         ids = list(requests)
     elif isinstance(named, str):
         ids = [named]
-    elif isinstance(named, (list, tuple, set, frozenset)) or named is requests.keys():
+    elif isinstance(named, (list, tuple, AbstractSet)):
         ids = list(dict.fromkeys(named))
     else:
         raise TypeError(f"finish_requests() is given a {type(named).__name__}")
@@ -382,7 +384,7 @@ class Probe:
 
     def _tell(self, line: Line, name: str) -> None:
         try:
-            while self._patch.on:
+            while not self._patch.is_over:
                 scheduler = self._scheduler()
                 if scheduler is None:
                     break

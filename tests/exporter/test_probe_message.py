@@ -75,6 +75,11 @@ def test_a_sum_over_groups_is_known_only_where_each_is() -> None:
     assert probe(1.0, groups=(GroupHeld(16, 1, 5), GroupHeld(64, None, 7))).tail_tokens == 12
 
 
+def test_what_is_told_exactly_is_said_in_words() -> None:
+    assert probe(1.0).told == ("tails", "preemptions", "aborts")
+    assert probe(1.0, groups=(), preemptions_total=None, unclear_aborts_total=1).told == ()
+
+
 def test_a_field_of_a_later_probe_is_left_alone() -> None:
     assert read_message(message(more={"x": 1}), "e", 1.0) == probe(1.0)
 

@@ -171,6 +171,8 @@ def test_a_request_ended_from_outside_is_an_abort() -> None:
     scheduler.finish_requests(request_ids={"c"}, finished_status=ABORTED)
     scheduler.finish_requests(["d"], STOPPED)
     assert told(scheduler)["aborts"] == 3
+    scheduler.finish_requests(dict.fromkeys("e").keys(), ABORTED)
+    assert told(scheduler)["aborts"] == 4
     scheduler.finish_requests(None, ABORTED)
     said = told(scheduler)
     assert (said["aborts"], said["unclear_aborts"]) == (6, 0)

@@ -43,7 +43,7 @@ def watched(path: Path, **how: object) -> Any:  # noqa: ANN401 - a made-up sched
 
 def off(scheduler: Any) -> None:  # noqa: ANN401
     """End its thread."""
-    scheduler._thrashold._patch.on = False  # noqa: SLF001
+    scheduler._thrashold._patch.is_over = True  # noqa: SLF001
     scheduler._thrashold.thread.join(PATIENCE_SECONDS)  # noqa: SLF001
 
 
