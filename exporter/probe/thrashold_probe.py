@@ -272,7 +272,7 @@ class Probe:
         self._preemptions = 0
         self._repeats = 0
         self._repeat_tokens = 0
-        self._hits: dict[str, tuple[float, int]] = {}
+        self._hits: dict[str, tuple[float, int, int]] = {}
         self._aborts = 0
         self._unclear_aborts = 0
         self._is_due = True
@@ -330,8 +330,9 @@ class Probe:
                     count = len(tables.get(request.request_id) or ())
                     blocks += count
                     rest = count * size - request.num_computed_tokens
-                    if rest > 0:
-                        empty += rest
+                    if rest < 0:  # then tables are not what they were, and no tail is what it seems
+                        raise ValueError(f"{request.num_computed_tokens} tokens in {count} blocks of {size}")
+                    empty += rest
             held.append((size, blocks if holds_all else None, empty if in_order else None))
         # as one thing: the thread may read at any moment
         self._seen = Seen(now, self._steps, len(running), tuple(held))
@@ -348,12 +349,16 @@ class Probe:
     def preempted(self, request: Any) -> None:  # noqa: ANN401
         """A sequence has lost its blocks."""
         now, tokens = time.monotonic(), int(request.num_output_tokens)
+        count = getattr(request, "num_preemptions", None)
         self._preemptions += 1
         last = self._hits.get(request.request_id)
-        if last is not None and now - last[0] <= REPEAT_SECONDS:
-            self._repeats += 1
-            self._repeat_tokens += max(0, tokens - last[1])
-        self._hits[request.request_id] = now, tokens
+        if last is not None:
+            if count is not None and count != last[2] + 1:
+                raise ValueError("a preemption that did not come this way")
+            if now - last[0] <= REPEAT_SECONDS:
+                self._repeats += 1
+                self._repeat_tokens += max(0, tokens - last[1])
+        self._hits[request.request_id] = now, tokens, count or 0
 
     def aborted(self, request: Any) -> None:  # noqa: ANN401
         """A request was ended from outside: its client left, or its text has come to a stop string."""
@@ -468,12 +473,14 @@ class Line:
         self._socket = None
 
     def _connect(self) -> None:
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        line = None
         try:
+            line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             line.setblocking(False)
             line.connect(self._path)
         except OSError as error:
-            line.close()
+            if line is not None:
+                line.close()
             # a sidecar that isn't there yet is told of once, and so is one that doesn't let us in
             said = f"nobody listens at {self._path} ({error.strerror or error})"
             if said != self._said:

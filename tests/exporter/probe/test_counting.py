@@ -84,9 +84,9 @@ def test_each_group_has_its_own_tails() -> None:
 
 def test_a_request_without_blocks_holds_nothing() -> None:
     scheduler = watched()
-    scheduler.admit(Request("a", num_computed_tokens=5), blocks=0)
+    scheduler.admit(Request("a"), blocks=0)
     said = looks(scheduler)
-    assert said["groups"] == ((16, 0, 0),)
+    assert (said["running"], said["groups"]) == (1, ((16, 0, 0),))
     assert "b" not in scheduler.kv_cache_manager.coordinator.single_type_managers[0].req_to_blocks
 
 

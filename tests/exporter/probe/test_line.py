@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -91,6 +92,24 @@ def test_a_path_that_can_not_be_a_socket_s_changes_nothing(tmp_path: Path) -> No
         line.send({})
         line.close()
         off(scheduler)
+
+
+def test_an_engine_without_file_descriptors_left_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    line = Line(str(tmp_path / "s"))
+    with listening(tmp_path / "s") as listener:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", none_left)
+            line.send({"n": 1})
+        line.send({"n": 2})
+        connection = listener.accept()
+        assert received(connection) == {"n": 2}
+        connection.close()
+    line.close()
 
 
 def test_a_reader_that_is_slow_costs_messages_and_nobody_waits(tmp_path: Path) -> None:

@@ -203,6 +203,21 @@ def abort_of_what_can_t_say_that_it_ended(scheduler: Any) -> object:  # noqa: AN
     return len(scheduler.finish_requests(["a"], ABORTED))
 
 
+def more_tokens_than_slots(scheduler: Any) -> object:  # noqa: ANN401
+    scheduler.running.clear()
+    scheduler.admit(Request("b", num_computed_tokens=17), blocks=1)
+    return step(scheduler)
+
+
+def preempted_elsewhere(scheduler: Any) -> object:  # noqa: ANN401
+    request = Request("b")
+    for count in (1, 3):
+        scheduler.running = [request]
+        request.num_preemptions = count  # type: ignore[attr-defined]
+        scheduler._preempt_request(request, 0.0)  # noqa: SLF001
+    return scheduler.running
+
+
 def scheduler_of_another_shape(scheduler: Any) -> object:  # noqa: ANN401
     del scheduler.running
     return scheduler.schedule(True)
@@ -216,6 +231,8 @@ def scheduler_of_another_shape(scheduler: Any) -> object:  # noqa: ANN401
         (abort, []),
         (abort_by_generator, True),
         (abort_of_what_can_t_say_that_it_ended, 1),
+        (more_tokens_than_slots, ("scheduled", True)),
+        (preempted_elsewhere, []),
         (scheduler_of_another_shape, ("scheduled", True)),
     ],
 )
