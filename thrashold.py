@@ -19,6 +19,7 @@ class Part:
 
 PARTS = {
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
+    "probe": Part("exporter.probe_command", "probe", "Put the probe where an engine finds it."),
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."
     ),

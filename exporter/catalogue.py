@@ -23,6 +23,7 @@ from exporter.derive import (
     pingpong,
     preemption,
     prefill,
+    probe,
     ranks,
     stalls,
     starvation,
@@ -33,6 +34,7 @@ from exporter.derive.phenomenon import Phenomenon
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
 from exporter.kv_events_sample import KvEventsSample
+from exporter.probe_sample import Probed
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Signal
 from exporter.window import Window
@@ -86,16 +88,28 @@ JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (
 KV_EVENTS_PHENOMENA: tuple[Phenomenon[Window[KvEventsSample], Any], ...] = (kv_events.KV_EVENTS,)
 """Derived for each data-parallel rank whose KV events are heard."""
 
+PROBE_PHENOMENA: tuple[Phenomenon[Probed, Any], ...] = (
+    fragmentation.PROBED_FRAGMENTATION,
+    pingpong.PROBED_PINGPONG,
+    probe.PROBE,
+)
+"""Derived for each data-parallel rank whose engine has the probe; what others declare too goes before theirs."""
+
 PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
     *RANK_PHENOMENA,
     *ENGINE_PHENOMENA,
     *GPU_PHENOMENA,
     *JOIN_PHENOMENA,
     *KV_EVENTS_PHENOMENA,
+    *PROBE_PHENOMENA,
+)
+
+DERIVED_SIGNALS: tuple[Signal, ...] = tuple(
+    dict.fromkeys(signal for phenomenon in PHENOMENA for signal in phenomenon.signals)
 )
 
 SIGNALS: tuple[Signal, ...] = (
-    *(signal for phenomenon in PHENOMENA for signal in phenomenon.signals),
+    *DERIVED_SIGNALS,
     *source_signals.SIGNALS,
     *sampler_signals.SIGNALS,
     *own_signals.SIGNALS,

@@ -60,7 +60,7 @@ def line_of(observation: Observation, facts: Mapping[str, EngineFacts]) -> Line:
     status, sample = observation.status, observation.engine
     if not status.answering:
         return Line(status.name, status.kind, status.last_error or "did not answer", "")
-    seconds = f"answered in {status.read_seconds or 0.0:.2f} s"
+    seconds = "answered" if status.read_seconds is None else f"answered in {status.read_seconds:.2f} s"
     if sample is None:
         return Line(status.name, status.kind, seconds, _given_now(observation))
     known = facts.get(sample.engine) or EngineFacts()
@@ -98,7 +98,11 @@ def _why(unknown: Sequence[str], reasons: Mapping[str, str]) -> str:
 
 
 def _given_now(observation: Observation) -> str:
-    """Of a source that is no engine: what one cycle makes of it."""
+    """Of a source that is no engine: what one cycle makes of it, or what a probe makes exact of an engine's signals."""
+    if observation.probes:
+        ranks = len(observation.probes)
+        told = ", ".join(dict.fromkeys(part for probe in observation.probes for part in probe.told))
+        return f"{ranks} {'rank' if ranks == 1 else 'ranks'}, exact: {told or 'nothing'}"
     moment = observation.status.last_at or 0.0
     _, snapshot = step(initial(CycleSettings()), moment, [observation])
     about_it = {

@@ -34,6 +34,7 @@ from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarS
 from exporter.sources.engine import EngineSource
 from exporter.sources.gpus import gpu_sources
 from exporter.sources.kv_events import KvEventsSource
+from exporter.sources.probe import ProbeSource
 from exporter.sources.source import Source
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
@@ -167,6 +168,7 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
     sources += [
         KvEventsSource(each.name, each.kv_events, clock) for each in settings.engines if each.kv_events
     ]
+    sources += [ProbeSource(each.name, each.probe, clock) for each in settings.engines if each.probe]
     return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
 
 

@@ -17,8 +17,9 @@ from exporter.engine_cycle import EngineState, derived
 from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values
 from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
 from exporter.observation import ENGINE, Observation, SourceStatus
+from exporter.probe_cycle import Probes, after_probes, with_probes
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
-from exporter.signal import Signal
+from exporter.signal import Confidence, Signal
 from exporter.snapshot import Failure, Snapshot, Value
 
 _SIGNAL = itemgetter(Value._fields.index("signal"))
@@ -45,6 +46,7 @@ class State:
     gpus: Mapping[str, GpuState] = field(default_factory=dict)
     joins: Mapping[str, JoinState] = field(default_factory=dict)
     kv_events: Mapping[tuple[str, str], KvEventsState] = field(default_factory=dict)
+    probes: Probes = field(default_factory=Probes)
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -78,6 +80,9 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
             engines[sample.engine] = engine
         if now - engine.window.newest.at <= STALE_AFTER_SECONDS:
             values.extend(engine.values)
+    told = (probe for each in observations for probe in each.probes)
+    probes = after_probes(state.probes, told, engines, state.settings.of, failures)
+    probes, values, probed = with_probes(probes, values, engines, now)
     gpus = after_samples(state.gpus, (gpu for each in observations for gpu in each.gpus), failures)
     values.extend(fresh_values(gpus, now))
     joins = after_joins(state.joins, engines, gpus, state.settings.of, now, failures)
@@ -88,9 +93,9 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
     counts = dict(state.failures)
     for failure in failures:
         counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
-    values.extend(_own_values(state.settings, counts, values))
+    values.extend(_own_values(state.settings, counts, values, probed))
     return (
-        State(state.settings, engines, gpus, joins, kv_events, counts),
+        State(state.settings, engines, gpus, joins, kv_events, probes, counts),
         Snapshot(now, tuple(values), ready, tuple(failures)),
     )
 
@@ -115,12 +120,17 @@ def _source_values(status: SourceStatus, sample: EngineSample | None, now: float
     return values
 
 
-def _own_values(settings: CycleSettings, failures: Mapping[str, int], values: Sequence[Value]) -> list[Value]:
+def _own_values(
+    settings: CycleSettings,
+    failures: Mapping[str, int],
+    values: Sequence[Value],
+    probed: frozenset[Signal],
+) -> list[Value]:
     own_signals = (source_signals.SIGNAL_INFO, source_signals.BUILD_INFO)
     present = dict.fromkeys((*map(_SIGNAL, values), *own_signals))
     if failures:
         present[source_signals.DERIVE_ERRORS] = None
-    own = [_signal_info(signal) for signal in present]
+    own = [_signal_info(signal, is_probed=signal in probed) for signal in present]
     own.append(Value(source_signals.BUILD_INFO, (settings.version,), 1.0, is_peak=False))
     own.extend(
         Value(source_signals.DERIVE_ERRORS, (name,), float(count), is_peak=False)
@@ -130,6 +140,9 @@ def _own_values(settings: CycleSettings, failures: Mapping[str, int], values: Se
 
 
 @lru_cache(maxsize=1024)
-def _signal_info(signal: Signal) -> Value:
-    labels = (signal.full_name, signal.confidence.value, signal.method)
+def _signal_info(signal: Signal, *, is_probed: bool) -> Value:
+    confidence, method = (
+        (Confidence.MEASURED, signal.probed) if is_probed else (signal.confidence, signal.method)
+    )
+    labels = (signal.full_name, confidence.value, method)
     return Value(source_signals.SIGNAL_INFO, labels, 1.0, is_peak=False)

@@ -26,6 +26,8 @@ Gpus = Annotated[int, Meta(ge=1, le=1024)]
 KvBytes = Annotated[float, Meta(gt=0, le=1e9)]
 BlockTokens = Annotated[int, Meta(ge=1, le=1 << 20)]
 
+MOST_SOCKET_PATH_BYTES = 107
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -205,6 +207,13 @@ class EngineSettings:
             " `kv-events` extra."
         ),
     ] = None
+    probe: Annotated[
+        Path | None,
+        Meta(
+            description="A Unix socket to make and to hear the engine's [probe](probe.md) on, which is told the same"
+            " path. Only this user and root can connect. Ranks of one engine share it."
+        ),
+    ] = field(default=None, metadata={"written": True})
     slo: Annotated[SloSettings, Meta(description="What users of this engine may expect.")] = SloSettings()
     long_prompt_tokens: Annotated[
         int,
@@ -223,11 +232,21 @@ class EngineSettings:
         ways = (self.basic_auth, self.bearer_token, self.bearer_token_file)
         if sum(way is not None for way in ways) > 1:
             raise RefusedError((), "set only one of basic_auth, bearer_token and bearer_token_file")
+        if self.probe is not None and len(bytes(self.probe)) > MOST_SOCKET_PATH_BYTES:
+            raise RefusedError(
+                "probe",
+                f"{self.probe} is longer than the {MOST_SOCKET_PATH_BYTES} bytes that a Unix socket's path may have",
+            )
         for header, value in self.headers.items():
             if not _HEADER_NAME.fullmatch(header):
                 raise RefusedError("headers", f"{header!r} is not a header name")
             if not value.isascii() or not value.isprintable():
                 raise RefusedError(("headers", header), "holds characters a header can't carry")
+
+
+def probe_source_name(engine: str) -> str:
+    """What the source of an engine's probe is called, beside the engine's own."""
+    return f"{engine}/probe"
 
 
 def checked_url(url: str) -> SplitResult:

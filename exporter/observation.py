@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from exporter.gpu_sample import GpuSample
 from exporter.kv_events_sample import KvEventsSample
+from exporter.probe_sample import ProbeSample
 from exporter.sample import EngineSample
 from exporter.snapshot import Value
 
@@ -37,12 +38,14 @@ class Observation:
     """What one source has to show at one cycle: its status and its newest samples, if any.
 
     ``gpus`` holds one sample for each GPU the source knows of, those it has lost included; ``kv_events``
-    one for each data-parallel rank whose publisher is connected. ``own`` is what the source tells of itself
-    beyond its status: values of signals with scope SOURCE, shown as they are.
+    one for each data-parallel rank whose publisher is connected, ``probes`` one for each whose probe is.
+    ``own`` is what the source tells of itself beyond its status: values of signals with scope SOURCE, shown as
+    they are.
     """
 
     status: SourceStatus
     engine: EngineSample | None = None
     gpus: tuple[GpuSample, ...] = ()
     kv_events: tuple[KvEventsSample, ...] = ()
+    probes: tuple[ProbeSample, ...] = ()
     own: tuple[Value, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exporter import own_signals, recorder_signals, sampler_signals, source_signals
-from exporter.catalogue import PHENOMENA
+from exporter.catalogue import DERIVED_SIGNALS
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Signal
 
@@ -34,8 +34,7 @@ misses nothing.
 def reference() -> str:
     """The whole page, Markdown."""
     grouped: dict[str, list[Signal]] = {}
-    derived = [signal for phenomenon in PHENOMENA for signal in phenomenon.signals]
-    for signal in derived:
+    for signal in DERIVED_SIGNALS:
         grouped.setdefault(_title(signal), []).append(signal)
     grouped["The sources"] = list(source_signals.SIGNALS)
     grouped["The sampler: the process that reads the GPUs"] = list(sampler_signals.SIGNALS)
@@ -70,6 +69,8 @@ def _entry(signal: Signal) -> Iterator[str]:
         facts.append("with peak")
     yield f"- {', '.join(facts)}; labels: {labels}"
     yield f"- how: {signal.method}"
+    if signal.probed:
+        yield f"- where the [probe](probe.md) tells it, measured: {signal.probed}"
     if signal.source:
         yield f"- checked: {signal.source}"
     yield ""

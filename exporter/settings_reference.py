@@ -39,6 +39,7 @@ engines:
       replay_endpoint: tcp://worker-7:5567
       topic: kv
       ranks: 8
+    probe: /run/thrashold/worker-7.sock
     block_group_tokens: [16, 32]
     long_prompt_tokens: 65536
     slo: {tpot_seconds: 0.2, ttft_seconds: 2}

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from exporter.engine_settings import EngineSettings
+from exporter.engine_settings import EngineSettings, probe_source_name
 from exporter.gpu_settings import GpuSettings
 from exporter.kv_events_settings import source_name
 from exporter.sample import STALE_AFTER_SECONDS
@@ -107,6 +107,25 @@ class SidecarSettings:
                 raise RefusedError(
                     ("engines", first[source_name(engine.name)]),
                     f"the name {source_name(engine.name)} is that of the KV events of engines[{place}];"
+                    " give it another",
+                )
+        self._refuse_shared_probes(first)
+
+    def _refuse_shared_probes(self, first: dict[str, int]) -> None:
+        sockets: dict[Path, int] = {}
+        for place, engine in enumerate(self.engines):
+            if engine.probe is None:
+                continue
+            if engine.probe in sockets:
+                raise RefusedError(
+                    ("engines", place, "probe"),
+                    f"{engine.probe} is already that of engines[{sockets[engine.probe]}]; each engine needs its own",
+                )
+            sockets[engine.probe] = place
+            if probe_source_name(engine.name) in first:
+                raise RefusedError(
+                    ("engines", first[probe_source_name(engine.name)]),
+                    f"the name {probe_source_name(engine.name)} is that of the probe of engines[{place}];"
                     " give it another",
                 )
 

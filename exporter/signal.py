@@ -74,7 +74,8 @@ class Signal:
     ``labels`` are those beyond the scope's. ``method`` says in one line how the value comes about,
     ``inputs`` which sample fields it needs, ``source`` where the formula or the check stands.
     ``window_seconds`` is the trailing time a value speaks of (0 = an instant or a running total).
-    With ``peak`` a twin named ``<name>_peak`` carries the maximum of the trailing 60 s.
+    With ``peak`` a twin named ``<name>_peak`` carries the maximum of the trailing 60 s. ``probed`` says how a value
+    comes about where the engine's probe tells it (``exporter/probe/``): it is measured then, whatever it is else.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Signal:
     source: str = ""
     window_seconds: float = 0.0
     peak: bool = False
+    probed: str = ""
 
     @property
     def full_name(self) -> str:

@@ -65,11 +65,23 @@ SIGNAL_INFO = Signal(
     "signal_info",
     Kind.GAUGE,
     Scope.SIDECAR,
-    "1 for each signal that has a value now, with how sure it is and how it comes about.",
+    "1 for each signal that has a value now, with how sure it is and how it comes about: where engines differ, as the "
+    "least sure of them.",
     Confidence.MEASURED,
     "the catalogue",
     (),
     labels=("signal", "confidence", "method"),
+)
+PROBED_SIGNAL_INFO = Signal(
+    "probed_signal_info",
+    Kind.GAUGE,
+    Scope.SIDECAR,
+    "1 for each signal that the engine's probe tells now: of that engine it is as sure as this says, not as "
+    "signal_info says of all engines together.",
+    Confidence.MEASURED,
+    "the catalogue",
+    (),
+    labels=("engine", "signal", "confidence", "method"),
 )
 BUILD_INFO = Signal(
     "build_info",
@@ -90,5 +102,6 @@ SIGNALS = (
     SOURCE_ODDITY,
     DERIVE_ERRORS,
     SIGNAL_INFO,
+    PROBED_SIGNAL_INFO,
     BUILD_INFO,
 )

@@ -136,6 +136,13 @@ def test_the_demo_runs_without_extras(installed: Installed) -> None:
     assert "WHERE TO LOOK NEXT" in output
 
 
+def test_the_probe_comes_with_the_wheel_and_loads_alone(installed: Installed, tmp_path: Path) -> None:
+    well(installed.call("thrashold", "probe", "install", str(tmp_path)))
+    code = f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p] + [{str(tmp_path)!r}]"
+    code += "; import thrashold_probe as p; p.register(); print(p.__file__)"
+    assert well(installed.call("python", "-c", code)) == f"{tmp_path / 'thrashold_probe.py'}\n"
+
+
 def test_kv_events_without_their_extra_cost_themselves_only(installed: Installed, tmp_path: Path) -> None:
     assert installed.call("python", "-c", "import zmq").returncode == 1, "the base install has no pyzmq"
     command = (str(installed.programs / "thrashold"), "exporter")

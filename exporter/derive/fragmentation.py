@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from exporter.derive.blocks import block_slots, model_bytes_per_token, used_blocks
 from exporter.derive.phenomenon import EngineFacts, stateless
-from exporter.sample import RankSample
+from exporter.probe_sample import Probed
+from exporter.sample import STALE_AFTER_SECONDS, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
 SCARCE_RATIO = 0.02
 """Under 2 % free the reserve is too small to divide by."""
+_PROBED = "block slots less computed tokens, added up over running sequences in a step; all bounds are the same then"
 _CHECKED = "real vLLM 0.32 at B=32: 15.48 tokens a sequence, 97 % of steps inside low..high"
 
 TAIL_TOKENS = Signal(
@@ -33,6 +35,7 @@ TAIL_TOKENS = Signal(
     ("running", "block_tokens", "block_group_tokens", "kv_token_usage_ratio"),
     labels=("bound",),
     source=_CHECKED,
+    probed=_PROBED,
 )
 TAIL_BYTES = Signal(
     "tail_fragmentation_bytes",
@@ -45,6 +48,7 @@ TAIL_BYTES = Signal(
     ("running", "block_tokens", "block_group_tokens"),
     labels=("bound",),
     source=_CHECKED,
+    probed="exact tail tokens x KV bytes a token",
 )
 USED_RATIO = Signal(
     "tail_fragmentation_used_ratio",
@@ -54,6 +58,7 @@ USED_RATIO = Signal(
     Confidence.ESTIMATE,
     "expected tail tokens / (used blocks x block tokens)",
     ("running", "block_tokens", "block_group_tokens", "kv_usage_ratio", "blocks"),
+    probed="exact tail tokens / (used blocks x block tokens)",
 )
 RESERVE_RATIO = Signal(
     "tail_fragmentation_reserve_ratio",
@@ -64,6 +69,7 @@ RESERVE_RATIO = Signal(
     Confidence.ESTIMATE,
     "expected tail tokens / (free blocks x block tokens)",
     ("running", "block_tokens", "block_group_tokens", "kv_usage_ratio", "blocks"),
+    probed="exact tail tokens / (free blocks x block tokens)",
 )
 
 
@@ -92,12 +98,15 @@ def tail_waste(sequences: float, group_block_tokens: tuple[float, ...]) -> TailW
     return TailWaste(0.0, max(0.0, expected - spread), expected, min(most, expected + spread), most)
 
 
+def _exactly(tokens: float) -> TailWaste:
+    return TailWaste(tokens, tokens, tokens, tokens, tokens)
+
+
 def _waste_now(sample: RankSample, facts: EngineFacts) -> TailWaste | None:
     used, slots = used_blocks(sample), block_slots(sample)
     if sample.kv_token_usage_ratio is not None and used is not None and sample.blocks and slots:
         told = (used - sample.kv_token_usage_ratio * sample.blocks) * slots
-        exact = max(0.0, told)
-        return TailWaste(exact, exact, exact, exact, exact)
+        return _exactly(max(0.0, told))
     groups = facts.block_group_tokens or sample.block_group_tokens
     if not groups and sample.block_tokens is not None and sample.kv_capacity_tokens is None:
         # an engine that tells its capacity and no groups has several, of unknown sizes
@@ -108,12 +117,23 @@ def _waste_now(sample: RankSample, facts: EngineFacts) -> TailWaste | None:
 
 
 def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
-    now = window.newest
-    waste = _waste_now(now, facts)
-    if waste is None:
-        return
+    waste = _waste_now(window.newest, facts)
+    if waste is not None:
+        yield from _points(waste, window.newest, facts)
+
+
+def _derive_probed(seen: Probed, facts: EngineFacts) -> Iterator[Point]:
+    """Exact, for as long as the step they were added up in isn't too long ago."""
+    now = seen.probe.newest
+    if now.tail_tokens is not None and now.age_seconds <= STALE_AFTER_SECONDS:
+        yield from _points(_exactly(now.tail_tokens), seen.rank, facts)
+
+
+def _points(waste: TailWaste, now: RankSample | None, facts: EngineFacts) -> Iterator[Point]:
     for bound, tokens in waste._asdict().items():
         yield Point(TAIL_TOKENS, (bound,), tokens)
+    if now is None:
+        return
     size = model_bytes_per_token(now, facts)
     if size is not None:
         for bound, tokens in waste._asdict().items():
@@ -129,3 +149,4 @@ def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
 
 
 FRAGMENTATION = stateless("fragmentation", (TAIL_TOKENS, TAIL_BYTES, USED_RATIO, RESERVE_RATIO), _derive)
+PROBED_FRAGMENTATION = stateless("probed_fragmentation", FRAGMENTATION.signals, _derive_probed)

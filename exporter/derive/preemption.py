@@ -31,6 +31,7 @@ PREEMPTIONS = Signal(
     "rises of the engine's counter, summed from 0",
     ("preemptions_total",),
     source="real vLLM 0.32: 156 true, 155 told",
+    probed="counted in the scheduler as they happen; goes on from where the engine's counter stood",
 )
 PREEMPTION_RATE = Signal(
     "preemptions_per_second",

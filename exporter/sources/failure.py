@@ -36,6 +36,8 @@ class Reason(StrEnum):
     REDIRECT = "redirect"
     NOT_ZMQ = "not_zmq"
     NOT_INSTALLED = "not_installed"
+    NOT_A_PROBE = "not_a_probe"
+    NO_SOCKET = "no_socket"
     INTERNAL = "internal"
 
 

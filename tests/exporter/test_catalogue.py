@@ -17,6 +17,7 @@ from exporter.gpu_sample import (
     PcieTraffic,
 )
 from exporter.kv_events_sample import KvEventsSample
+from exporter.probe_sample import ProbeSample
 from exporter.reference import reference
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Kind, Scope, Signal
@@ -57,7 +58,8 @@ def test_every_signal_says_what_it_is_and_how_it_comes_about(signal: Signal) -> 
     ids=lambda signal: signal.name,
 )
 def test_inputs_are_fields_of_a_sample(signal: Signal) -> None:
-    known = {field.name for kind in (EngineSample, RankSample, KvEventsSample) for field in fields(kind)}
+    kinds = (EngineSample, RankSample, KvEventsSample, ProbeSample)
+    known = {field.name for kind in kinds for field in fields(kind)}
     known |= {field for kind in GPU_TUPLES for field in kind._fields}
     assert set(signal.inputs) <= known
     assert signal.inputs or signal.name == "engine_info"

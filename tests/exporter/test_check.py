@@ -11,6 +11,7 @@ from exporter.offers import SIGNALS
 from tests.exporter.running import PAGE, call, engine, free_port
 from tests.exporter.settings_files import write
 from tests.support.pages import AT, written
+from tests.support.probes import probe
 
 
 def test_an_engine_that_tells_much() -> None:
@@ -89,3 +90,12 @@ def test_a_long_failure_widens_no_column() -> None:
     )
     assert rows[1] == "a       vLLM  answered in 0.04 s  46 signals"
     assert rows[2] == "b       engine  " + ("no " * 60).rstrip()
+
+
+def test_a_probe_s_line_says_what_it_makes_exact() -> None:
+    status = SourceStatus("w/probe", "probe", answering=True, last_at=1.0, read_seconds=None)
+    told = (probe(1.0), probe(1.0, rank="1", groups=()))
+    line = line_of(Observation(status, probes=told), {})
+    assert (line.answer, line.gives) == ("answered", "2 ranks, exact: tails, preemptions, aborts")
+    blind = probe(1.0, groups=(), preemptions_total=None, aborts_total=None)
+    assert line_of(Observation(status, probes=(blind,)), {}).gives == "1 rank, exact: nothing"

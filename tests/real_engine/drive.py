@@ -63,6 +63,8 @@ PHASES = {
     "load": Phase(6, (50, 400), (32, 200), 0.05),
     # three times what the cache holds: sequences must be preempted
     "overload": Phase(24, (200, 1100), (200, 800), 0.25),
+    # as many as run under overload, and no more: nobody is preempted
+    "toggled": Phase(8, (50, 200), (200, 400), 0.0),
     "steady": Phase(3, (50, 200), (800, 1200), 0.0),
     "doomed": Phase(3, (50, 200), (1000, 1200), 0.0),
 }

@@ -151,12 +151,21 @@ def _name_it_vllm(made: Installed) -> None:
 
 def add_oracle(made: Installed) -> None:
     """Copy the oracle in as a plugin of the engine: each run anew, so that it is never an old one."""
-    source = Path(__file__).parent / "oracle" / "thrashold_oracle.py"
+    _add_plugin(made, "thrashold_oracle")
+
+
+def add_probe(made: Installed) -> None:
+    """Put the probe in as a user would, and what switches it off and on to see what it costs."""
+    command = [sys.executable, ROOT / "thrashold.py", "probe", "install", made.site_packages]
+    subprocess.run(command, check=True, capture_output=True, timeout=STEP_SECONDS)
+    _add_plugin(made, "thrashold_toggle")
+
+
+def _add_plugin(made: Installed, name: str) -> None:
+    source = Path(__file__).parent / "oracle" / f"{name}.py"
     shutil.copyfile(source, made.site_packages / source.name)
-    info = _distribution(made, "thrashold_oracle", "1")
-    (info / "entry_points.txt").write_text(
-        "[vllm.general_plugins]\nthrashold_oracle = thrashold_oracle:register\n"
-    )
+    info = _distribution(made, name, "1")
+    (info / "entry_points.txt").write_text(f"[vllm.general_plugins]\n{name} = {name}:register\n")
 
 
 def _distribution(made: Installed, name: str, version: str) -> Path:

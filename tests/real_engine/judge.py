@@ -33,6 +33,12 @@ class Instant(NamedTuple):
     at: float
 
 
+def within(measured: float | None, happened: float, margin: float, allowed: str, note: str = "") -> Figure:
+    """A figure that holds where what was measured is that close to the truth."""
+    holds = measured is not None and abs(measured - happened) <= margin
+    return Figure(measured, happened, allowed, holds, note)
+
+
 def instants(run: Recording, begin: str, end: str) -> Iterator[Instant]:
     """Scrapes with an engine sample of their own: a stalled engine repeats the last one."""
     last = 0.0
@@ -50,7 +56,7 @@ def preemptions(run: Recording) -> Figure:
     happened = sum(hit.at < run.marks["quiet_over"] for hit in run.oracle.preemptions)
     untold = truth.untold_preemptions(ends)
     allowed = 2 + untold
-    return _within(
+    return within(
         measured,
         happened,
         allowed,
@@ -72,7 +78,7 @@ def tail_expected(run: Recording) -> Figure:
         if expected is not None and true is not None:
             measured, happened, count = measured + expected, happened + true, count + 1
     said = measured if count else None
-    return _within(said, happened, 0.05 * happened, "+-5 %", f"tokens, the sum of {count} instants")
+    return within(said, happened, 0.05 * happened, "+-5 %", f"tokens, the sum of {count} instants")
 
 
 def tail_bounds(run: Recording) -> Figure:
@@ -140,7 +146,7 @@ def client_aborts(run: Recording) -> Figure:
     measured = run.last_before("quiet_over").get("client_aborts_total")
     happened = truth.aborts(end for end in run.oracle.ends if end.at < run.marks["quiet_over"])
     left = sum(request.end in ("left", "cut") for request in run.requests)
-    return _within(measured, happened, 2, "+-2", f"{left} clients left, some too late to matter")
+    return within(measured, happened, 2, "+-2", f"{left} clients left, some too late to matter")
 
 
 def token_interval(run: Recording) -> Figure:
@@ -155,7 +161,7 @@ def token_interval(run: Recording) -> Figure:
     if not said:
         return Figure(None, None, "+-10 %", holds=False, note="no instant with 30 s of overload behind it")
     measured, happened = statistics.fmean(said), statistics.fmean(true)
-    return _within(measured, happened, 0.1 * happened, "+-10 %", f"seconds, the mean of {len(said)} instants")
+    return within(measured, happened, 0.1 * happened, "+-10 %", f"seconds, the mean of {len(said)} instants")
 
 
 def stall_counted(run: Recording) -> Figure:
@@ -163,7 +169,7 @@ def stall_counted(run: Recording) -> Figure:
     after = run.last_before("short_stop_settled").get("decode_stall_seconds_total")
     rise = after - before if before is not None and after is not None else None
     stood = run.marks["short_stop_over"] - run.marks["short_stop"]
-    return _within(rise, stood, 1.0, "4 to 6 s")
+    return within(rise, stood, 1.0, "4 to 6 s")
 
 
 def frozen_told(run: Recording) -> Figure:
@@ -261,8 +267,3 @@ FIGURES: dict[str, Callable[[Recording], Figure]] = {
 
 def _engine_gauges(row: Row) -> set[str]:
     return {value.name for value in row.values if value.kind == "gauge" and "engine" in value.labels}
-
-
-def _within(measured: float | None, happened: float, margin: float, allowed: str, note: str = "") -> Figure:
-    holds = measured is not None and abs(measured - happened) <= margin
-    return Figure(measured, happened, allowed, holds, note)

@@ -2,22 +2,24 @@
 
 marks.jsonl    the schedule as it came to pass (``Marks``)
 sidecar.jsonl  a scrape of the sidecar a second (``recorder``)
+probed.jsonl   the same of a second sidecar, which hears the probe too
+toggle.jsonl   a line a step while the probe was switched off and on (``oracle/thrashold_toggle``)
 oracle.jsonl   truth from inside the engine's scheduler (``oracle/``)
 clients.jsonl  truth from outside, a line a request (``drive.py``)
-engine.log, sidecar.log
+engine.log, sidecar.log, probed.log
 """
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.real_engine.recorder import Row, read_rows
-from tests.real_engine.truth import Oracle, Request, read_oracle, read_requests
+from tests.real_engine.truth import Oracle, Request, Toggled, read_oracle, read_requests, read_toggled
 
-FILES = ("marks.jsonl", "sidecar.jsonl", "oracle.jsonl", "clients.jsonl")
+FILES = ("marks.jsonl", "sidecar.jsonl", "oracle.jsonl", "clients.jsonl", "probed.jsonl", "toggle.jsonl")
 
 
 class Marks:
@@ -43,17 +45,27 @@ class Recording:
     requests: list[Request]
     marks: dict[str, float]
     facts: dict[str, float | str]
+    probed: list[Row] = field(default_factory=list)
+    toggled: list[Toggled] = field(default_factory=list)
 
     @classmethod
     def load(cls, folder: Path) -> Recording:
         """The run that ``folder`` holds."""
-        marks, rows, oracle, requests = (_lines(folder / name) for name in FILES)
+        marks, rows, oracle, requests, probed, toggled = (_lines(folder / name) for name in FILES)
         times: dict[str, float] = {}
         facts: dict[str, float | str] = {}
         for mark in map(json.loads, marks):
             times[mark.pop("what")] = mark.pop("t")
             facts |= mark
-        return cls(read_rows(rows), read_oracle(oracle), read_requests(requests), times, facts)
+        return cls(
+            read_rows(rows),
+            read_oracle(oracle),
+            read_requests(requests),
+            times,
+            facts,
+            read_rows(probed),
+            read_toggled(toggled),
+        )
 
     def between(self, begin: str, end: str) -> list[Row]:
         """The scrapes from one mark to another."""
@@ -62,6 +74,14 @@ class Recording:
     def last_before(self, mark: str) -> Row:
         """The last scrape before a mark."""
         return [row for row in self.rows if row.at < self.marks[mark]][-1]
+
+    def of_probed(self, begin: str, end: str) -> list[Row]:
+        """The scrapes of the sidecar that hears the probe, from one mark to another."""
+        return [row for row in self.probed if self.marks[begin] <= row.at <= self.marks[end]]
+
+    def probed_before(self, mark: str) -> Row:
+        """The last of them before a mark."""
+        return [row for row in self.probed if row.at < self.marks[mark]][-1]
 
     def of_phase(self, phase: str) -> list[Request]:
         """The requests of one phase's clients."""

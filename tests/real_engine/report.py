@@ -6,8 +6,9 @@ import json
 import statistics
 from pathlib import Path
 
+from tests.real_engine.figures import FIGURES
 from tests.real_engine.install import ENGINE
-from tests.real_engine.judge import FIGURES, Figure
+from tests.real_engine.judge import Figure
 from tests.real_engine.recording import Recording
 
 

@@ -1,6 +1,6 @@
 """The run itself: an engine, a sidecar beside it, load, stops and a kill. It judges nothing.
 
-About 190 s once the engine is installed. Every process it ends is one it has started, by its id.
+About 210 s once the engine is installed. Every process it ends is one it has started, by its id.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -27,6 +28,7 @@ HERE = Path(__file__).parent
 LOAD_SECONDS = 8.0
 OVERLOAD_SECONDS = 60.0  # shorter ones leave the sums of few instants to chance
 QUIET_SECONDS = 5.0
+TOGGLE_SECONDS = 18.0
 SHORT_STOP_SECONDS = 5.0
 LONG_STOP_SECONDS = 40.0
 GONE_SECONDS = 15.0
@@ -43,35 +45,50 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
     """
     made = install.ensure(say)
     install.add_oracle(made)
+    install.add_probe(made)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     marks = Marks(out / "marks.jsonl")
     model = out / "model"
     subprocess.run([made.python, HERE / "model.py", model], check=True, capture_output=True)
     with ExitStack() as closing:
-        engine = serve.start(made, model, out / "oracle.jsonl", out / "engine.log")
+        # a socket's path has 107 bytes at most, and a checkout may lie deep
+        place = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="thrashold-"))) / "probe.sock"
+        told = {"THRASHOLD_PROBE_SOCKET": str(place), "THRASHOLD_TOGGLE": str(out / "toggle")}
+        engine = serve.start(made, model, out / "oracle.jsonl", out / "engine.log", environment=told)
         closing.callback(engine.stop)
-        watcher, url = _start_sidecar(sidecar or [sys.executable, "-m", "thrashold", "exporter"], engine, out)
+        command = sidecar or [sys.executable, "-m", "thrashold", "exporter"]
+        watcher, url = _start_sidecar([*command, "--engine", engine.url], out / "sidecar.log")
         closing.callback(serve.stop, watcher)
-        recorder = Recorder(url, out / "sidecar.jsonl")
-        recorder.start()
-        closing.callback(recorder.stop)
+        probed, probed_url = _start_sidecar(
+            [*command, "--config", _probed(engine, place, out)], out / "probed.log"
+        )
+        closing.callback(serve.stop, probed)
+        for at, name in ((url, "sidecar.jsonl"), (probed_url, "probed.jsonl")):
+            recorder = Recorder(at, out / name)
+            recorder.start()
+            closing.callback(recorder.stop)
         marks("watching", engine=engine.address)
         say("engine: starting ...")
         say(f"engine: ready after {engine.wait_ready():.0f} s")
         marks("ready")
         _under_load(made, engine, out, marks, say)
+        _toggled(made, engine, out, marks, say)
         _stopped_and_killed(made, engine, out, marks, say)
         _cost(watcher.pid, marks)
 
 
-def _start_sidecar(
-    command: Sequence[str | Path], engine: Engine, out: Path
-) -> tuple[subprocess.Popen[bytes], str]:
+def _probed(engine: Engine, place: Path, out: Path) -> Path:
+    """Settings for a sidecar that hears the probe."""
+    file = out / "probed.yaml"
+    file.write_text(f"engines:\n  - {{url: {engine.url}, probe: {place}}}\n")
+    return file
+
+
+def _start_sidecar(command: Sequence[str | Path], log: Path) -> tuple[subprocess.Popen[bytes], str]:
     """The sidecar's process and its /metrics, which must answer long before the engine does."""
     address = f"127.0.0.1:{serve.free_port()}"
-    log = out / "sidecar.log"
-    whole = [*command, "--engine", engine.url, "--listen", address]
+    whole = [*command, "--listen", address]
     with log.open("wb") as sink:
         process = subprocess.Popen(whole, cwd=install.ROOT, stdout=sink, stderr=subprocess.STDOUT)
     url = f"http://{address}/metrics"
@@ -96,6 +113,19 @@ def _under_load(made: Installed, engine: Engine, out: Path, marks: Marks, say: S
         marks(f"{phase}_over")
     time.sleep(QUIET_SECONDS)
     marks("quiet_over")
+
+
+def _toggled(made: Installed, engine: Engine, out: Path, marks: Marks, say: Say) -> None:
+    """The probe is off for some steps and on for as many, by turns."""
+    say(f"the probe off and on: {TOGGLE_SECONDS:.0f} s")
+    switch = out / "toggle"
+    switch.touch()
+    marks("toggle")
+    driver = _drive(made, engine, "toggled", TOGGLE_SECONDS, out)
+    time.sleep(TOGGLE_SECONDS)
+    switch.unlink()
+    driver.wait()
+    marks("toggle_over")
 
 
 def _stopped_and_killed(made: Installed, engine: Engine, out: Path, marks: Marks, say: Say) -> None:

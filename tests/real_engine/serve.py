@@ -98,7 +98,7 @@ def start(  # noqa: PLR0913 -- what to serve, where its traces go, and what only
         "DO_NOT_TRACK": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": "1",
-        "VLLM_PLUGINS": "thrashold_oracle",
+        "VLLM_PLUGINS": "thrashold_oracle,thrashold_probe,thrashold_toggle",
         "THRASHOLD_ORACLE": str(oracle),
         **environment,
     }

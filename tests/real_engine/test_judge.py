@@ -7,11 +7,11 @@ import dataclasses
 from tests.real_engine import report
 from tests.real_engine.recorder import Row, Value
 from tests.real_engine.recording import Recording
-from tests.real_engine.truth import End, Oracle, Preemption, Request, Step
+from tests.real_engine.truth import End, Oracle, Preemption, Request, Step, Toggled
 
 STOPS = [f"{name}_stop{part}" for name in ("short", "long") for part in ("", "_over", "_settled")]
 LOADS = ["load", "load_over", "overload", "overload_over", "quiet_over"]
-MARKS = ["watching", "ready", *LOADS, *STOPS, "kill", "gone", "over", "cost"]
+MARKS = ["watching", "ready", *LOADS, "toggle", "toggle_over", *STOPS, "kill", "gone", "over", "cost"]
 SILENT = Recording(
     rows=[Row(float(at), 0.01, "", []) for at in range(400)],
     oracle=Oracle(
@@ -22,6 +22,8 @@ SILENT = Recording(
     requests=[Request("steady", 0.0, 399.0, "done", 100, 1.0, 399.0, 1.0)],
     marks={mark: 20.0 * i for i, mark in enumerate(MARKS)},
     facts={"engine": "here:1"},
+    probed=[Row(float(at), 0.01, "", []) for at in range(400)],
+    toggled=[Toggled(at % 2 == 0, at / 100, 0.001) for at in range(400)],
 )
 
 

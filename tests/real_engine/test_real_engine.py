@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real_engine.judge import FIGURES, Figure
+from tests.real_engine.figures import FIGURES
+from tests.real_engine.judge import Figure
 
 # Installing a cold engine and running it come under the first test.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.real_engine import truth
-from tests.real_engine.truth import End, Preemption, Request, Step
+from tests.real_engine.truth import End, Preemption, Request, Step, Toggled
 
 STEPS = [Step(10.0, 2, 30), Step(10.5, 2, 28), Step(11.0, 3, 60), Step(14.0, 1, 5)]
 
@@ -72,6 +72,17 @@ def test_repeat_share_counts_a_sequence_once_in_the_window() -> None:
     assert truth.repeat_share(hits, 0.0, 4.0) == 0.5
     assert truth.repeat_share(hits, 2.0, 4.0) == 0.0
     assert truth.repeat_share(hits, 4.0, 5.0) is None
+
+
+def test_a_repeat_comes_within_so_many_seconds_of_the_same_sequence_s_last() -> None:
+    hits = [Preemption(1.0, "a"), Preemption(5.0, "b"), Preemption(31.0, "a"), Preemption(61.5, "a")]
+    assert truth.repeats(hits, 30.0) == [hits[2]]
+    assert truth.repeats(hits, 30.5) == [hits[2], hits[3]]
+
+
+def test_reads_what_switched_the_probe_and_leaves_out_a_line_that_was_cut_off() -> None:
+    lines = ["[true, 1.5, 0.001]\n", "[false, 2.0, 0.0]\n", "[true, 3"]
+    assert truth.read_toggled(lines) == [Toggled(True, 1.5, 0.001), Toggled(False, 2.0, 0.0)]
 
 
 def test_mean_gap_weighs_each_gap_alike() -> None:

@@ -54,6 +54,30 @@ class Request(NamedTuple):
     max_gap: float
 
 
+class Toggled(NamedTuple):
+    """A step while the probe was switched off and on: whether it was on, when schedule() was called, for how long."""
+
+    on: bool
+    began: float
+    seconds: float
+
+
+def read_toggled(lines: Iterable[str]) -> list[Toggled]:
+    """The file of what switches the probe."""
+    return [Toggled(*json.loads(line)) for line in lines if line.endswith("\n")]
+
+
+def repeats(preemptions: Iterable[Preemption], seconds: float) -> list[Preemption]:
+    """Those that came within so many seconds of the same sequence's last."""
+    last: dict[str, float] = {}
+    found = []
+    for hit in preemptions:
+        if hit.at - last.get(hit.request, -seconds - 1) <= seconds:
+            found.append(hit)
+        last[hit.request] = hit.at
+    return found
+
+
 def read_oracle(lines: Iterable[str]) -> Oracle:
     """The oracle's file. A last line cut off by a kill is left out."""
     seen = Oracle([], [], [])

@@ -51,11 +51,11 @@ def run(
     for sample in samples:
         filled = filled.appended(sample)
         state, points = phenomenon.derive(filled, facts or EngineFacts(), state)
-        said.append(_named(phenomenon, points))
+        said.append(said_of(phenomenon, points))
     return said
 
 
-def _named(phenomenon: Phenomenon[Any, Any], points: Iterable[Point]) -> Named:
+def said_of(phenomenon: Phenomenon[Any, Any], points: Iterable[Point]) -> Named:
     values: Named = {}
     for point in points:
         assert point.signal in phenomenon.signals, f"{point.signal.name} is not declared"
@@ -86,5 +86,5 @@ def run_joined(
     said = []
     for join in joins:
         state, points = phenomenon.derive(join, facts or EngineFacts(), state)
-        said.append(_named(phenomenon, points))
+        said.append(said_of(phenomenon, points))
     return said
