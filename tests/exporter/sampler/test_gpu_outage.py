@@ -39,7 +39,8 @@ class CountingGpu(Gpu):
 def test_a_reset_while_a_gpu_was_down_is_no_wrap_whichever_group_said_that_it_was(group: str) -> None:
     hand = Hand()
     gpu = CountingGpu(hand)
-    reader = GpuReader(gpu, PcieMeter(gpu, window=False, clock=hand), Terms(Pace(), hand, lambda _: None))
+    meter = PcieMeter(gpu, window=False, clock=hand)
+    reader = GpuReader(gpu, meter, Terms(Pace(), hand, lambda _: None), hand.now)
 
     def run(seconds: int) -> None:
         end = hand.now + seconds
