@@ -11,7 +11,7 @@ from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.sample import EngineSample, RankSample
 from exporter.snapshot import Failure, Value
-from exporter.window import HORIZON_SECONDS, Window
+from exporter.window import HORIZON_SECONDS, QUICK_READ_SECONDS, Window
 
 MOST_RANKS = 256
 """Ranks remembered an engine; the largest data-parallel deployments have some dozens."""
@@ -46,7 +46,10 @@ def derived(
     def failed(phenomenon: str, error: Exception) -> None:
         failures.append(Failure(sample.engine, phenomenon, error))
 
-    for each in sample.ranks:
+    for told in sample.ranks:
+        # made anew only where it matters: a sample has some sixty fields
+        is_late = sample.read_seconds > QUICK_READ_SECONDS
+        each = replace(told, read_seconds=sample.read_seconds) if is_late else told
         key = (each.rank, each.model_name)
         before = ranks.get(key) or RankState(Window(), {})
         rank_window = before.window.appended(each)

@@ -156,6 +156,11 @@ class GpuSample(NamedTuple):
     xid_last_at: float | None = None
     errors_total: tuple[tuple[str, str, float], ...] = ()
 
+    @property
+    def read_seconds(self) -> float:
+        """0: the counts are of ``at`` itself."""
+        return 0.0
+
     def restarted_since(self, earlier: object) -> bool | None:
         """Whether the reader began anew: its totals then count from somewhere else."""
         if not isinstance(earlier, GpuSample):

@@ -29,6 +29,11 @@ class KvEventsSample:
     unknown_events_total: int = 0
     broken_batches_total: int = 0
 
+    @property
+    def read_seconds(self) -> float:
+        """0: the counts are of ``at`` itself."""
+        return 0.0
+
     def restarted_since(self, earlier: object) -> bool | None:
         """Never: the counts are the sidecar's own, and go on when an engine starts anew."""
         return False if isinstance(earlier, KvEventsSample) else None

@@ -52,6 +52,11 @@ class ProbeSample:
     busy_seconds_total: float
     own_seconds_total: float
 
+    @property
+    def read_seconds(self) -> float:
+        """0: the counts are of ``at`` itself."""
+        return 0.0
+
     def restarted_since(self, earlier: Sample) -> bool | None:
         """Another sender: its counts began at 0."""
         return self.sender != earlier.sender if isinstance(earlier, ProbeSample) else None

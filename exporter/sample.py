@@ -25,6 +25,10 @@ class Sample(Protocol):
     def at(self) -> float:
         """Seconds since the epoch."""
 
+    @property
+    def read_seconds(self) -> float:
+        """How long after ``at`` the numbers can be of: a server that is held up counts on before it answers."""
+
     def restarted_since(self, earlier: Sample) -> bool | None:
         """Whether what was read started anew between ``earlier`` and this sample; None: can't be told."""
 
@@ -139,6 +143,7 @@ class RankSample:
     at: float
     rank: str
     model_name: str
+    read_seconds: float = 0.0
     # sequences now
     running: float | None = None
     waiting: float | None = None

@@ -33,6 +33,9 @@ FINE_SECONDS = 70.0
 COARSE_STEP_SECONDS = 5.0
 """Samples older than ``FINE_SECONDS`` are thinned to one in ``COARSE_STEP_SECONDS``: a megabyte less."""
 
+QUICK_READ_SECONDS = 0.1
+"""Numbers of a read that took no longer are those of its start: a tenth of an interval at most is at stake."""
+
 START_SLACK_SECONDS = 0.5
 """A window may be this much shorter than asked: scrapes are not exactly a second apart."""
 
@@ -244,10 +247,14 @@ class Window(Generic[S]):
         ]
 
     def peak_rate(self, counter: Callable[[S], float | None], seconds: float) -> float | None:
-        """The largest rate of an interval in the trailing ``seconds``, or in what there is of them."""
+        """The largest rate of an interval in the trailing ``seconds``, or in what there is of them.
+
+        An answer that was long in coming may hold what was counted until its end: the interval it ends
+        is taken to last until then, so that a page that comes 5 s late is no sixfold peak.
+        """
         oldest = self.samples[-1].at - seconds if self.samples else 0.0
         rates = [
-            (now - then) / (after.at - before.at)
+            (now - then) / (after.at + _late_seconds(after) - before.at)
             for before, after in self._intervals([sample for sample in self.samples if sample.at >= oldest])
             if (then := counter(before)) is not None and (now := counter(after)) is not None and now >= then
         ]
@@ -274,6 +281,10 @@ class Window(Generic[S]):
             for then, earlier in points[index + 1 :]
         ]
         return statistics.median(slopes)
+
+
+def _late_seconds(sample: Sample) -> float:
+    return sample.read_seconds if sample.read_seconds > QUICK_READ_SECONDS else 0.0
 
 
 def _restarted(sample: S, earlier: Sequence[S]) -> bool:

@@ -228,6 +228,15 @@ def test_no_quantile_of_nothing() -> None:
     assert histogram((math.inf, 3)).quantile(0.5) is None
 
 
+def test_a_page_that_comes_late_is_no_peak() -> None:
+    def moved(at: float, gigabytes: float, read_seconds: float = 0.01) -> RankSample:
+        return rank(at, swap_in_bytes_total=gigabytes * 1e9, read_seconds=read_seconds)
+
+    # one gigabyte a second; the page asked for at 2 s is written at 7 s
+    late = window([moved(0.0, 0.0), moved(1.0, 1.0), moved(2.0, 7.0, 5.0), moved(7.0, 7.0), moved(8.0, 8.0)])
+    assert late.peak_rate(lambda sample: sample.swap_in_bytes_total, 60.0) == pytest.approx(1e9)
+
+
 def test_a_histogram_whose_sum_fell_tells_of_no_rise() -> None:
     then = histogram((1.0, 1), (math.inf, 2), total=5.0)
     assert histogram((1.0, 2), (math.inf, 4), total=4.0).minus(then) is None
