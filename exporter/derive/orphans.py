@@ -34,9 +34,10 @@ ORPHANS = Signal(
     "Sequences that the engines behind the gateway hold and that it waits for no more. What comes to an engine past "
     "the gateway looks the same. Of several gateways before the same engines the first in settings bears the value.",
     Confidence.ESTIMATE,
-    "running + waiting + swapped of all its engines less the most that can have been in flight upstream then "
-    "(LiteLLM: in flight at all), by the reads around; the least of a second. Absent where an engine is stale, where "
-    "other backends stand behind the gateway, and where requests make several sequences each",
+    "running + waiting + swapped + paused of all its engines less the most that can have been in flight upstream then "
+    "(LiteLLM: in flight at all), by the reads around; the least of a second. Absent where an engine is stale or shows "
+    "gauges of a moment ago (SGLang), where other backends stand behind the gateway, and where requests make several "
+    "sequences each",
     ("running", "waiting", "swapped", "upstream_inflight", "inflight", "upstream_requests_total", "backends"),
     source="simulated; a real Envoy and vLLM with a proxy between that swallows disconnects",
 )
@@ -175,7 +176,9 @@ def _inflight(sample: EngineSample) -> float | None:
 
 
 def _of_rank(rank: RankSample) -> float | None:
-    return None if rank.running is None else rank.running + (rank.waiting or 0.0) + (rank.swapped or 0.0)
+    if rank.running is None or rank.gauges_hold_seconds > 0:
+        return None  # a gauge of an earlier moment can't be set beside anything
+    return rank.running + (rank.waiting or 0.0) + (rank.swapped or 0.0) + (rank.paused or 0.0)
 
 
 def _usage(samples: Sequence[EngineSample]) -> float | None:

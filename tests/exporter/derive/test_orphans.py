@@ -231,6 +231,16 @@ def test_an_engine_that_does_not_tell_what_runs_leaves_it_absent() -> None:
     assert points(GatewayJoin(join.gateways, (*join.engines[:1], window), told=True)) == {}
 
 
+def test_gauges_of_a_moment_ago_leave_it_absent_and_paused_sequences_count() -> None:
+    join = two([5] * 3, [5] * 3, [5] * 3)
+    for fields, orphans in (({"paused": 2.0}, 7.0), ({"gauges_hold_seconds": 30.0}, None)):
+        window: Window[EngineSample] = Window()
+        for at in range(3):
+            window = window.appended(engine(float(at), rank(float(at), running=5.0, **fields)))
+        said = points(GatewayJoin(join.gateways, (join.engines[0], window), told=True))
+        assert said.get("orphan_sequences") == orphans
+
+
 def test_one_read_alone_says_nothing() -> None:
     assert HELD_SECONDS < 1
     assert points(two([10], [6], [2])) == {}
