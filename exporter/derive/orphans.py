@@ -24,6 +24,8 @@ from exporter.window import Window
 HELD_SECONDS = 0.9
 """A surplus must stand at all reads of this time, two of them at least."""
 SAME_INSTANT_SECONDS = 0.1
+QUICK_SECONDS = 0.5
+"""A read of an engine that takes longer waits for the gateway's next one to be compared."""
 _STILL = 0.25
 """Reads so close, and in so short a time that fewer requests than this move in it, are of one instant."""
 
@@ -105,9 +107,15 @@ def _most_waited_for(samples: Sequence[GatewaySample], begin: float, end: float)
     Between two reads it can't have had more than at either of them and what came, or ended, in between.
     """
     close = _close_seconds(samples)
-    if not samples or samples[-1].at < end - close:
-        return None  # not yet read after
+    if not samples:
+        return None
     most, later = 0.0, None
+    if samples[-1].at < end - close:  # not yet read after
+        if end - begin > QUICK_SECONDS or samples[-1].at < begin - close:
+            return None
+        # as many may have come since as came in the second before
+        moved = _moved(*samples[-2:]) if len(samples) > 1 else None
+        return None if moved is None else _plus(_waited_for(samples[-1]), moved)
     for place in range(len(samples) - 1, -1, -1):
         now = samples[place]
         if place and samples[place - 1].at >= end - close:
@@ -132,6 +140,10 @@ def _close_seconds(samples: Sequence[GatewaySample]) -> float:
     before, now = samples[-2:]
     moved = _moved(before, now)
     return min(SAME_INSTANT_SECONDS, _STILL * (now.at - before.at) / moved) if moved else SAME_INSTANT_SECONDS
+
+
+def _plus(count: float | None, moved: float) -> float | None:
+    return None if count is None else count + moved
 
 
 def _waited_for(sample: GatewaySample) -> float | None:
