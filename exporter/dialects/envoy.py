@@ -101,6 +101,7 @@ class EnvoyDialect:
         if cluster is None:
             notes.add(NO_TRAFFIC_YET)
         listener = _listener(table, asked, notes, shared=shared)
+        request_time = _histogram(table, Field.REQUEST_TIME, listener)
         return GatewaySample(
             at,
             asked.gateway,
@@ -115,8 +116,8 @@ class EnvoyDialect:
             upstream_requests_total=_one(table, Field.UPSTREAM_REQUESTS, cluster),
             turned_away_total=_turned_away(table, listener, cluster),
             breakers=tuple(_breakers(table, cluster)),
-            request_time=_histogram(table, Field.REQUEST_TIME, listener),
-            upstream_time=_histogram(table, Field.UPSTREAM_TIME, cluster),
+            request_time=request_time,
+            upstream_time=_histogram(table, Field.UPSTREAM_TIME, cluster) or _empty(request_time, cluster),
             backends=_one(table, Field.MEMBERS, cluster),
             notes=tuple(sorted(notes)),
         )
@@ -229,3 +230,10 @@ def _histogram(table: Table, field: Field, owner: str | None) -> Histogram | Non
         tuple(cells[bound] for bound in bounds),
         None if total is None else total / 1000,
     )
+
+
+def _empty(other: Histogram | None, cluster: str | None) -> Histogram | None:
+    """What a cluster's histogram holds that Envoy will show with the first answer."""
+    if other is None or cluster is None:
+        return None
+    return Histogram(other.bounds, (0.0,) * len(other.bounds), 0.0)

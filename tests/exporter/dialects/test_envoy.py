@@ -114,6 +114,19 @@ def test_histograms_are_seconds() -> None:
     assert sample.upstream_time.mean == pytest.approx(0.3, abs=0.1)
 
 
+def test_the_histogram_of_a_cluster_that_has_answered_nothing_is_empty() -> None:
+    page = envoy_page("whole/00-fresh")
+    without = b"".join(
+        line
+        for line in page.splitlines(keepends=True)
+        if not line.startswith(b"envoy_cluster_upstream_rq_time")
+    )
+    sample = envoy_sample(without)
+    assert sample.request_time is not None
+    assert sample.upstream_time is not None
+    assert (sample.upstream_time.bounds, sample.upstream_time.count) == (sample.request_time.bounds, 0)
+
+
 def test_listeners_repeat_what_connection_managers_count_and_are_not_read() -> None:
     dialect = EnvoyDialect()
     lines = [
