@@ -138,8 +138,16 @@ def reject_p99(window: Window[GatewaySample]) -> float | None:
     own = Histogram(everyone.observed.bounds, tuple(itertools.accumulate(differences, max, initial=0.0))[1:])
     if own.count <= 0:
         return None
-    found = own.quantile(_QUANTILE * min(1.0, turned_away.increase / own.count))
+    # the histograms are merged later than the counters: what broke off is told first, and is the slow end
+    slow = window.delta(_broken_off, REJECT_SECONDS)
+    quick = min(turned_away.increase, own.count - (slow.increase if slow is not None else 0.0))
+    found = own.quantile(_QUANTILE * quick / own.count) if quick > 0 else None
     return None if found is None else found[0]
+
+
+def _broken_off(sample: GatewaySample) -> float | None:
+    late, reset = sample.outcome(Outcome.TIMEOUT), sample.outcome(Outcome.UPSTREAM_RESET)
+    return None if late is None or reset is None else late + reset
 
 
 @dataclass(frozen=True, slots=True)

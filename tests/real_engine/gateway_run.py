@@ -36,6 +36,7 @@ SIGNALS = (
     "retry_amplification_ratio",
     "orphan_sequences",
     "orphan_kv_ratio",
+    "source_read_seconds",
 )
 
 

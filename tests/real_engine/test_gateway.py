@@ -19,6 +19,8 @@ from tests.real_engine.judge import Figure
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
 
 SEEN_WITHIN_SECONDS = 3.0
+READ_SECONDS = 0.2
+"""A cycle comes a quarter of a second after the reads began: a read that takes longer is seen a second later."""
 Told = dict[str, Any]
 
 OUTCOMES = {
@@ -45,7 +47,7 @@ def values(look: Told, name: str, gateway: str | None = None) -> dict[str, float
     """The values of a signal by its own label; of all gateways, or of one."""
     found = {}
     for called, labels, value in look["said"]:
-        if called == name and gateway in {None, labels["gateway"]}:
+        if called == name and gateway in {None, labels.get("gateway")}:
             found[next((text for label, text in labels.items() if label != "gateway"), "")] = value
     return found
 
@@ -102,7 +104,13 @@ def test_envoy_alone_leaves_no_orphan_that_lasts(told: Told) -> None:
 def test_orphans_are_seen_soon_all_of_them_and_no_more(told: Told) -> None:
     seen = [(look["at"], values(look, "orphan_sequences").get("")) for look in told["orphans"]]
     first = min(at for at, orphans in seen if orphans)
-    assert told["left"] < first <= told["left"] + SEEN_WITHIN_SECONDS
+    slow = any(
+        value > READ_SECONDS
+        for look in told["orphans"]
+        if told["left"] < look["at"] <= first
+        for value in values(look, "source_read_seconds").values()
+    )
+    assert told["left"] < first <= told["left"] + SEEN_WITHIN_SECONDS + slow
     # as long as none has come to its end
     working = [look["at"] for look in told["orphans"] if look["running"] == gateway_run.WALKING_OFF]
     assert {orphans for at, orphans in seen if orphans and at <= max(working)} == {gateway_run.WALKING_OFF}

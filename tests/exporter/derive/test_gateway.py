@@ -89,21 +89,26 @@ def times(*counts: float) -> Histogram:
     return Histogram(BOUNDS, counts)
 
 
-def p99(everyone: Histogram, upstream: Histogram, turned_away: float) -> float | None:
+def p99(everyone: Histogram, upstream: Histogram, turned_away: float, timeouts: float = 0.0) -> float | None:
     nothing = times(*[0.0] * len(BOUNDS))
-    samples = [gateway(0.0, request_time=nothing, upstream_time=nothing, turned_away_total=0.0)]
-    samples += [
-        gateway(float(at), request_time=everyone, upstream_time=upstream, turned_away_total=turned_away)
-        for at in range(1, 62)
+    samples = [
+        gateway(
+            float(at),
+            request_time=everyone if at else nothing,
+            upstream_time=upstream if at else nothing,
+            turned_away_total=turned_away if at else 0.0,
+            outcomes_total=outcomes(timeout=timeouts if at else 0.0),
+        )
+        for at in range(61)
     ]
-    return last(GAUGES, samples[:-1]).get("gateway_reject_p99_seconds")
+    return last(GAUGES, samples).get("gateway_reject_p99_seconds")
 
 
 def test_rejections_are_what_no_engine_answered_and_the_quickest_of_that() -> None:
     # 100 rejections within 5 ms, two timeouts at 30 s, and 50 answers of an engine that take a second
     everyone = times(0, 60, 100, 100, 150, 152, 152)
     upstream = times(0, 0, 0, 0, 50, 50, 50)
-    assert p99(everyone, upstream, 100) == pytest.approx(0.001 + 0.004 * 39 / 40)
+    assert p99(everyone, upstream, 100, timeouts=2) == pytest.approx(0.001 + 0.004 * 39 / 40)
     assert p99(everyone, upstream, 0) is None
 
 
@@ -119,6 +124,13 @@ def test_rejections_of_the_last_moment_that_the_histogram_lacks_make_no_other_qu
         0.001 + 0.004 * 0.99
     )
     assert p99(times(0, 0, 0, 0, 0, 0, 0), times(0, 0, 0, 0, 0, 0, 0), 5) is None
+
+
+def test_timeouts_are_not_taken_for_rejections_that_the_histogram_lacks_yet() -> None:
+    # 25 were turned away and 6 timed out, of which 10 and 6 are merged
+    everyone = times(0, 0, 10, 10, 10, 16, 16)
+    assert p99(everyone, times(0, 0, 0, 0, 0, 0, 0), 25, timeouts=6) == pytest.approx(0.001 + 0.004 * 0.99)
+    assert p99(times(0, 0, 0, 0, 0, 6, 6), times(0, 0, 0, 0, 0, 0, 0), 25, timeouts=6) is None
 
 
 def test_without_histograms_there_is_no_reject_latency() -> None:
