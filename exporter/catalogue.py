@@ -7,10 +7,13 @@ from typing import Any
 from exporter import own_signals, recorder_signals, sampler_signals, source_signals
 from exporter.derive import (
     aborts,
+    amplification,
     attribution,
     blocks,
     collectives,
     fragmentation,
+    gateway,
+    gateway_keys,
     gpu_health,
     gpu_load,
     gpu_memory,
@@ -19,6 +22,7 @@ from exporter.derive import (
     kv_events,
     latency,
     nvlink,
+    orphans,
     pcie,
     pingpong,
     preemption,
@@ -31,6 +35,8 @@ from exporter.derive import (
     traffic,
 )
 from exporter.derive.phenomenon import Phenomenon
+from exporter.gateway_join import GatewayJoin
+from exporter.gateway_sample import GatewaySample
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
 from exporter.kv_events_sample import KvEventsSample
@@ -87,6 +93,16 @@ JOIN_PHENOMENA: tuple[Phenomenon[Join, Any], ...] = (
 
 KV_EVENTS_PHENOMENA: tuple[Phenomenon[Window[KvEventsSample], Any], ...] = (kv_events.KV_EVENTS,)
 """Derived for each data-parallel rank whose KV events are heard."""
+GATEWAY_PHENOMENA: tuple[Phenomenon[Window[GatewaySample], Any], ...] = (
+    gateway.GAUGES,
+    gateway.TOTALS,
+    amplification.AMPLIFICATION_PHENOMENON,
+    gateway_keys.KEYS,
+)
+"""Derived for each gateway."""
+
+GATEWAY_JOIN_PHENOMENA: tuple[Phenomenon[GatewayJoin, Any], ...] = (orphans.ORPHANS_PHENOMENON,)
+"""Derived for gateways together with the engines behind them."""
 
 PROBE_PHENOMENA: tuple[Phenomenon[Probed, Any], ...] = (
     fragmentation.PROBED_FRAGMENTATION,
@@ -102,6 +118,8 @@ PHENOMENA: tuple[Phenomenon[Any, Any], ...] = (
     *JOIN_PHENOMENA,
     *KV_EVENTS_PHENOMENA,
     *PROBE_PHENOMENA,
+    *GATEWAY_PHENOMENA,
+    *GATEWAY_JOIN_PHENOMENA,
 )
 
 DERIVED_SIGNALS: tuple[Signal, ...] = tuple(

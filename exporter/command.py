@@ -20,6 +20,7 @@ from exporter.clock import anchored_clock
 from exporter.cycle import CycleSettings, State, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.facts import engine_facts
+from exporter.gateway_join import Behind
 from exporter.live import LiveCycle, read_all_once
 from exporter.observation import ENGINE
 from exporter.publication import Board
@@ -32,6 +33,7 @@ from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
 from exporter.sources.engine import EngineSource
+from exporter.sources.gateway import GatewaySource
 from exporter.sources.gpus import gpu_sources
 from exporter.sources.kv_events import KvEventsSource
 from exporter.sources.probe import ProbeSource
@@ -65,6 +67,13 @@ class UsageFailure(click.ClickException):
     help="An engine's metrics, as http://HOST:PORT. Repeatable.",
 )
 @click.option(
+    "--gateway",
+    "gateways",
+    metavar="URL",
+    multiple=True,
+    help="Stats of a gateway before the engines: Envoy's admin port, or LiteLLM's /metrics/. Repeatable.",
+)
+@click.option(
     "--config",
     "config_file",
     metavar="FILE",
@@ -93,6 +102,7 @@ class UsageFailure(click.ClickException):
 @click.option("--once", is_flag=True, help="Print one cycle and end; exit code 1 where no engine answered.")
 def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     engines: tuple[str, ...],
+    gateways: tuple[str, ...],
     config_file: Path | None,
     listen: str | None,
     web_config: str | None,
@@ -104,16 +114,16 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
 ) -> None:
     """Watch engines and serve their signals, once a second.
 
-    A flag goes before the environment (THRASHOLD_LISTEN, THRASHOLD_ENGINES with commas between,
-    THRASHOLD_WEB_CONFIG, THRASHOLD_RECORDER_PATH, THRASHOLD_INTERVAL_SECONDS), the environment before
-    the settings file. All that a file can hold: docs/settings.md.
+    A flag goes before the environment (THRASHOLD_LISTEN, THRASHOLD_ENGINES and
+    THRASHOLD_GATEWAYS with commas between, THRASHOLD_WEB_CONFIG, THRASHOLD_RECORDER_PATH,
+    THRASHOLD_INTERVAL_SECONDS), the environment before the settings file. All that a file can hold: docs/settings.md.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     for name, known in misspelt_variables(SidecarSettings, os.environ, also=(CONFIG_VARIABLE,)):
         logger.warning("%s is no setting; did you mean %s?", name, known)
-    flags = {"engines": engines, "listen": listen, "web_config": web_config, "recorder": recorder}
-    flags |= {"gpus.nvml": gpus_nvml, "gpus.dcgm": gpus_dcgm}
+    flags = {"engines": engines, "gateways": gateways, "listen": listen, "web_config": web_config}
+    flags |= {"recorder": recorder, "gpus.nvml": gpus_nvml, "gpus.dcgm": gpus_dcgm}
     try:
         loaded = load_with_places(SidecarSettings, file=config_file, environ=os.environ, flags=flags)
         loaded.check_files()
@@ -169,7 +179,13 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
         KvEventsSource(each.name, each.kv_events, clock) for each in settings.engines if each.kv_events
     ]
     sources += [ProbeSource(each.name, each.probe, clock) for each in settings.engines if each.probe]
-    return LiveCycle(sources, step, initial(CycleSettings(facts, installed_version())), clock, Board())
+    sources += [GatewaySource(gateway, clock, interval) for gateway in settings.gateways]
+    behind = Behind(
+        {gateway.name: gateway.engines for gateway in settings.gateways},
+        tuple(engine.name for engine in settings.engines),
+    )
+    told = CycleSettings(facts, installed_version(), behind)
+    return LiveCycle(sources, step, initial(told), clock, Board())
 
 
 def _print_once(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> None:

@@ -14,6 +14,9 @@ from operator import itemgetter
 from exporter import source_signals
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState, derived
+from exporter.gateway_cycle import GatewaysState, after_gateways
+from exporter.gateway_join import Behind
+from exporter.gateway_sample import GatewaySample
 from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values
 from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
 from exporter.observation import ENGINE, Observation, SourceStatus
@@ -27,10 +30,14 @@ _SIGNAL = itemgetter(Value._fields.index("signal"))
 
 @dataclass(frozen=True, slots=True)
 class CycleSettings:
-    """What the cycle is told: the facts of each engine by name, and the sidecar's version."""
+    """What the cycle is told: the facts of each engine by name, and the sidecar's version.
+
+    ``behind`` says which engines stand behind each gateway.
+    """
 
     facts: Mapping[str, EngineFacts] = field(default_factory=dict)
     version: str = ""
+    behind: Behind = field(default_factory=Behind)
 
     def of(self, engine: str) -> EngineFacts:
         """The facts of one engine; of one that settings don't speak of, the defaults."""
@@ -47,6 +54,7 @@ class State:
     joins: Mapping[str, JoinState] = field(default_factory=dict)
     kv_events: Mapping[tuple[str, str], KvEventsState] = field(default_factory=dict)
     probes: Probes = field(default_factory=Probes)
+    gateways: GatewaysState = field(default_factory=GatewaysState)
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -70,7 +78,7 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
         up = status.answering and status.last_at is not None and now - status.last_at <= STALE_AFTER_SECONDS
         ready = ready or (up and status.kind == ENGINE)
         sample = observation.engine
-        values.extend(_source_values(status, sample, now, up=up))
+        values.extend(_source_values(status, sample or observation.gateway, now, up=up))
         values.extend(observation.own)
         if sample is None:
             continue
@@ -90,17 +98,28 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
     heard = (each for observation in observations for each in observation.kv_events)
     kv_events = after_kv_events(state.kv_events, heard, failures)
     values.extend(fresh_kv_values(kv_events, now))
+    gateways = after_gateways(
+        state.gateways,
+        (each.gateway for each in observations if each.gateway is not None),
+        {name: engine.window for name, engine in engines.items()},
+        state.settings.behind,
+        now,
+        failures,
+    )
+    values.extend(gateways.values(now))
     counts = dict(state.failures)
     for failure in failures:
         counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
     values.extend(_own_values(state.settings, counts, values, probed))
     return (
-        State(state.settings, engines, gpus, joins, kv_events, probes, counts),
+        State(state.settings, engines, gpus, joins, kv_events, probes, gateways, counts),
         Snapshot(now, tuple(values), ready, tuple(failures)),
     )
 
 
-def _source_values(status: SourceStatus, sample: EngineSample | None, now: float, *, up: bool) -> list[Value]:
+def _source_values(
+    status: SourceStatus, sample: EngineSample | GatewaySample | None, now: float, *, up: bool
+) -> list[Value]:
     name = status.name
     values = [Value(source_signals.SOURCE_UP, (name,), float(up), is_peak=False)]
     if status.last_at is not None:

@@ -28,7 +28,7 @@ BlockTokens = Annotated[int, Meta(ge=1, le=1 << 20)]
 
 MOST_SOCKET_PATH_BYTES = 107
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -226,7 +226,7 @@ class EngineSettings:
             parts = parts._replace(path="/metrics")
         object.__setattr__(self, "url", parts.geturl())
         if not self.name:
-            port = parts.port or _DEFAULT_PORTS[parts.scheme]
+            port = parts.port or DEFAULT_PORTS[parts.scheme]
             host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
             object.__setattr__(self, "name", f"{host}:{port}")
         ways = (self.basic_auth, self.bearer_token, self.bearer_token_file)
@@ -262,7 +262,7 @@ def checked_url(url: str) -> SplitResult:
         raise RefusedError("url", f"{url!r} is not a URL: {error}") from error
     if "://" not in url:
         raise RefusedError("url", f"{url!r} is not a URL; did you mean http://{url}?")
-    if parts.scheme not in _DEFAULT_PORTS:
+    if parts.scheme not in DEFAULT_PORTS:
         raise RefusedError("url", f"{url!r} must start with http:// or https://")
     if not parts.hostname or port == 0:
         raise RefusedError("url", f"{url!r} has no host, or port 0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exporter.gateway_sample import GatewaySample
 from exporter.gpu_sample import GpuSample
 from exporter.kv_events_sample import KvEventsSample
 from exporter.probe_sample import ProbeSample
@@ -49,3 +50,4 @@ class Observation:
     kv_events: tuple[KvEventsSample, ...] = ()
     probes: tuple[ProbeSample, ...] = ()
     own: tuple[Value, ...] = ()
+    gateway: GatewaySample | None = None

@@ -25,9 +25,9 @@ How sure a value is, on each scrape also in `thrashold_signal_info{{signal,confi
 {confidences}
 
 Labels: `engine` is the engine's name in settings, `rank` its data-parallel rank, `model_name` the model as
-served; `uuid` is a GPU's; `direction` is `in` towards the GPU and `out` away from it. Where it says
-*with peak*, a twin named `..._peak` carries the maximum of the trailing {peak:g} s, so that a slow scrape
-misses nothing.
+served; `uuid` is a GPU's; `gateway` is a gateway's name in settings; `direction` is `in` towards the GPU and `out`
+away from it. Where it says *with peak*, a twin named `..._peak` carries the maximum of the trailing
+{peak:g} s, so that a slow scrape misses nothing.
 """
 
 

@@ -25,6 +25,16 @@ gpus:
   dcgm: http://127.0.0.1:9400        # may hold url and all that an engine's connection may
   processes: false
   pcie_window: false
+gateways:
+  - http://gateway-1:9901            # Envoy's admin port; its URL is all that one needs before all engines
+  - url: http://gateway-2:4000/metrics/
+    name: gateway-2
+    kind: litellm
+    engines: [worker-7, worker-8:8443]
+  - url: http://gateway-3:9901/stats/prometheus
+    cluster: engines
+    listener: ingress
+    engines: []
 engines:
   - http://worker-1:8000             # its URL is all that an engine needs
   - url: http://worker-7:8000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -9,6 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from exporter.engine_settings import EngineSettings, probe_source_name
+from exporter.gateway_settings import GatewaySettings
 from exporter.gpu_settings import GpuSettings
 from exporter.kv_events_settings import source_name
 from exporter.sample import STALE_AFTER_SECONDS
@@ -72,6 +74,12 @@ class SidecarSettings:
         RecorderSettings | None, Meta(description="Where every signal is recorded, if anywhere.")
     ] = None
     gpus: Annotated[GpuSettings, Meta(description="How the GPUs of this machine are read.")] = GpuSettings()
+    gateways: Annotated[
+        tuple[GatewaySettings, ...],
+        Meta(
+            description="The gateways before the engines to read, if any. In the variable, URLs with commas between."
+        ),
+    ] = field(default=(), metadata={"flag": "--gateway"})
     engines: Annotated[
         tuple[EngineSettings, ...],
         Meta(
@@ -110,6 +118,7 @@ class SidecarSettings:
                     " give it another",
                 )
         self._refuse_shared_probes(first)
+        self._check_gateways(first)
 
     def _refuse_shared_probes(self, first: dict[str, int]) -> None:
         sockets: dict[Path, int] = {}
@@ -128,6 +137,23 @@ class SidecarSettings:
                     f"the name {probe_source_name(engine.name)} is that of the probe of engines[{place}];"
                     " give it another",
                 )
+
+    def _check_gateways(self, engines: Mapping[str, int]) -> None:
+        taken = {name: f"engines[{place}]" for name, place in engines.items()}
+        for place, gateway in enumerate(self.gateways):
+            if gateway.name in taken:
+                raise RefusedError(
+                    ("gateways", place),
+                    f"the name {gateway.name} is already that of {taken[gateway.name]};"
+                    " give one of them a name of its own",
+                )
+            taken[gateway.name] = f"gateways[{place}]"
+            for at, name in enumerate(gateway.engines or ()):
+                if engines and name not in engines:
+                    raise RefusedError(
+                        ("gateways", place, "engines", at),
+                        f"no engine is called {name}; known here: {', '.join(sorted(engines))}",
+                    )
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -54,6 +54,8 @@ class Scope(enum.Enum):
     """A whole engine: its front end and all its ranks."""
     GPU = ("uuid",)
     """One GPU, or one MIG instance of one."""
+    GATEWAY = ("gateway",)
+    """One gateway, or the engines behind it as it sees them."""
     SOURCE = ("source",)
     """One thing that is read."""
     SIDECAR = ()

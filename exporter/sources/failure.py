@@ -30,6 +30,8 @@ class Reason(StrEnum):
     NOT_AN_ENGINE = "not_an_engine"
     NOT_DCGM = "not_dcgm"
     NO_GPUS = "no_gpus"
+    NOT_A_GATEWAY = "not_a_gateway"
+    AMBIGUOUS = "ambiguous"
     TLS = "tls"
     DISCONNECTED = "disconnected"
     DNS = "dns"
@@ -49,6 +51,7 @@ class Peer(NamedTuple):
 
 
 ENGINE = Peer("the engine", "look into the log of the engine")
+GATEWAY = Peer("the gateway", "look into the log of the gateway")
 
 
 class ReadFailedError(Exception):

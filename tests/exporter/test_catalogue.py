@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from exporter.catalogue import PHENOMENA, SIGNALS
+from exporter.gateway_sample import GatewaySample
 from exporter.gpu_sample import (
     GpuHealth,
     GpuMemory,
@@ -54,11 +55,11 @@ def test_every_signal_says_what_it_is_and_how_it_comes_about(signal: Signal) -> 
 
 @pytest.mark.parametrize(
     "signal",
-    [signal for signal in SIGNALS if signal.scope in {Scope.RANK, Scope.ENGINE, Scope.GPU}],
+    [signal for signal in SIGNALS if signal.scope in {Scope.RANK, Scope.ENGINE, Scope.GPU, Scope.GATEWAY}],
     ids=lambda signal: signal.name,
 )
 def test_inputs_are_fields_of_a_sample(signal: Signal) -> None:
-    kinds = (EngineSample, RankSample, KvEventsSample, ProbeSample)
+    kinds = (EngineSample, RankSample, KvEventsSample, ProbeSample, GatewaySample)
     known = {field.name for kind in kinds for field in fields(kind)}
     known |= {field for kind in GPU_TUPLES for field in kind._fields}
     assert set(signal.inputs) <= known

@@ -56,8 +56,13 @@ def test_the_example_loads_and_shows_every_key_but_plain_secrets(tmp_path: Path)
     ]
     assert settings.engines[1].model_config == tmp_path / "llama/config.json"
     keys = {key for key, *_ in KEYS}
-    connection = {key for key in keys if key.replace("gpus.dcgm.", "engines[].") in keys - {key}}
-    assert paths_in(yaml.safe_load(EXAMPLE)) == keys - SECRETS - connection
+    connection = {
+        key
+        for key in keys
+        for part in ("gpus.dcgm.", "gateways[].")
+        if key.startswith(part) and key.replace(part, "engines[].") in keys
+    }
+    assert paths_in(yaml.safe_load(EXAMPLE)) - connection == keys - SECRETS - connection
 
 
 def test_the_example_of_a_web_config_loads(tmp_path: Path) -> None:
@@ -114,6 +119,7 @@ def test_flags_and_variables_stand_with_their_keys() -> None:
         "gpus.dcgm": ["--dcgm"],
         "gpus.processes": ["THRASHOLD_GPUS_PROCESSES"],
         "gpus.pcie_window": ["THRASHOLD_GPUS_PCIE_WINDOW"],
+        "gateways": ["--gateway", "THRASHOLD_GATEWAYS"],
         "engines": ["--engine", "THRASHOLD_ENGINES"],
     }
 

@@ -1,6 +1,6 @@
 """The run itself: an engine, a sidecar beside it, load, stops and a kill. It judges nothing.
 
-About 210 s once the engine is installed. Every process it ends is one it has started, by its id.
+About 255 s once the engine is installed. Every process it ends is one it has started, by its id.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.real_engine import install, serve
+from tests.real_engine import gateway_run, install, serve
 from tests.real_engine.install import Installed, Say
 from tests.real_engine.recorder import Recorder
 from tests.real_engine.recording import Marks
@@ -57,8 +57,11 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
         told = {"THRASHOLD_PROBE_SOCKET": str(place), "THRASHOLD_TOGGLE": str(out / "toggle")}
         engine = serve.start(made, model, out / "oracle.jsonl", out / "engine.log", environment=told)
         closing.callback(engine.stop)
+        gateways = closing.enter_context(gateway_run.serving(engine.port, out))
         command = sidecar or [sys.executable, "-m", "thrashold", "exporter"]
-        watcher, url = _start_sidecar([*command, "--engine", engine.url], out / "sidecar.log")
+        watcher, url = _start_sidecar(
+            [*command, "--engine", engine.url, *gateways.flags], out / "sidecar.log"
+        )
         closing.callback(serve.stop, watcher)
         probed, probed_url = _start_sidecar(
             [*command, "--config", _probed(engine, place, out)], out / "probed.log"
@@ -73,6 +76,7 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
         say(f"engine: ready after {engine.wait_ready():.0f} s")
         marks("ready")
         _under_load(made, engine, out, marks, say)
+        gateway_run.record(gateways, engine.url, url, out, say)
         _toggled(made, engine, out, marks, say)
         _stopped_and_killed(made, engine, out, marks, say)
         _cost(watcher.pid, marks)

@@ -1,0 +1,130 @@
+"""The part of the run with gateways before the engine: a storm through one, clients that walk off before another.
+
+It judges nothing: ``gateway.json`` holds what clients and engine know, and what the sidecar said meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.real_engine import envoy
+from tests.real_engine.gateway_clients import storm, walk_off
+from tests.real_engine.recorder import parse
+from tests.real_engine.swallow import swallowing
+
+STORM_SECONDS = 12.0
+SETTLE_SECONDS = 2.5
+WALKING_OFF, WALK_OFF_SECONDS, TOKENS = 6, 2.0, 1400
+ORPHANS_SECONDS = 40.0
+POLL_SECONDS = 0.25
+FILE = "gateway.json"
+SIGNALS = (
+    "gateway_requests_total",
+    "gateway_inflight",
+    "gateway_upstream_inflight",
+    "gateway_breaker_open",
+    "gateway_reject_p99_seconds",
+    "retry_amplification_ratio",
+    "orphan_sequences",
+    "orphan_kv_ratio",
+    "source_read_seconds",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateways:
+    """Two Envoys before one engine: one with limits, the other behind which a proxy swallows disconnects."""
+
+    limited: envoy.Envoy
+    swallowed: envoy.Envoy
+
+    @property
+    def flags(self) -> list[str]:
+        """What the sidecar is told of them."""
+        return ["--gateway", self.limited.admin, "--gateway", self.swallowed.admin]
+
+
+@contextlib.contextmanager
+def serving(engine: int, out: Path) -> Iterator[Gateways]:
+    """Before the engine at the loopback port ``engine``. Raises UnavailableError where there is no Envoy."""
+    binary = envoy.ensure()
+    with (
+        envoy.serving(binary, engine, out, limited=True) as limited,
+        swallowing(engine) as port,
+        envoy.serving(binary, port, out, limited=False) as swallowed,
+    ):
+        yield Gateways(limited, swallowed)
+
+
+def record(
+    gateways: Gateways, engine_url: str, sidecar_url: str, out: Path, say: Callable[[str], None]
+) -> None:
+    """Run both parts and write ``gateway.json``. The sidecar has lived through a minute before."""
+    watch = _Watch(engine_url, sidecar_url)
+    say(f"gateway: a storm for {STORM_SECONDS:.0f} s and what is still running then")
+    before = watch.look()
+    truth = asyncio.run(_watched(storm(gateways.limited.url, STORM_SECONDS), watch))
+    asyncio.run(_watched(asyncio.sleep(SETTLE_SECONDS), watch))
+    after = watch.look()
+    told = {
+        "limited": gateways.limited.admin.removeprefix("http://"),
+        "ends": dict(truth.ends),
+        "before": before,
+        "after": after,
+        "storm": watch.taken(),
+    }
+    say(f"gateway: {WALKING_OFF} clients walk off behind a proxy that swallows it")
+    asked = time.time()
+    left = asyncio.run(
+        _watched(walk_off(gateways.swallowed.url, WALKING_OFF, WALK_OFF_SECONDS, TOKENS), watch)
+    )
+    until = time.time() + ORPHANS_SECONDS
+    while time.time() < until and watch.look()["running"] != 0:
+        time.sleep(POLL_SECONDS)
+    asyncio.run(_watched(asyncio.sleep(3.5), watch))
+    told |= {"asked": asked, "left": left, "orphans": watch.taken()}
+    (out / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8")
+
+
+class _Watch:
+    """Looks at the engine's own gauge and at the sidecar, again and again."""
+
+    def __init__(self, engine_url: str, sidecar_url: str) -> None:
+        self._engine, self._sidecar = f"{engine_url}/metrics", sidecar_url
+        self._client = httpx.Client(timeout=10.0, trust_env=False)
+        self._looks: list[dict[str, Any]] = []
+
+    def look(self) -> dict[str, Any]:
+        page = self._client.get(self._engine).raise_for_status().text
+        at = time.time()
+        running = sum(
+            float(line.rpartition(" ")[2])
+            for line in page.splitlines()
+            if line.startswith(("vllm:num_requests_running{", "vllm:num_requests_waiting{"))
+        )
+        said = parse(self._client.get(self._sidecar).raise_for_status().text)
+        told = [(name, labels, value) for name, labels, value, _ in said if name in SIGNALS]
+        self._looks.append({"at": at, "running": running, "said": told})
+        return self._looks[-1]
+
+    def taken(self) -> list[dict[str, Any]]:
+        """All looks since it was last asked for."""
+        looks, self._looks = self._looks, []
+        return looks
+
+
+async def _watched(work: Any, watch: _Watch) -> Any:  # noqa: ANN401 -- whatever the work gives
+    doing = asyncio.ensure_future(work)
+    while not doing.done():
+        await asyncio.to_thread(watch.look)
+        await asyncio.wait({doing}, timeout=POLL_SECONDS)
+    return doing.result()
