@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.real_engine import truth
 from tests.real_engine.judge import Figure, within
@@ -91,13 +91,17 @@ def cost(run: Recording) -> Figure:
 
 
 def cost_by_switching(run: Recording) -> Figure:
-    """What schedule() takes more while the probe counts, over the time from step to step."""
+    """What schedule() takes more while the probe counts, over the time from step to step.
+
+    Judged by the tenth of the calls that others on the machine disturbed least; the medians stand beside it.
+    """
     on, off = ([step for step in run.toggled if step.on is state] for state in (True, False))
     if min(len(on), len(off)) < 100:
         return Figure(
             None, None, f"under {MOST_COST}", holds=False, note=f"{len(on)} steps on, {len(off)} off"
         )
-    longer = statistics.median(s.seconds for s in on) - statistics.median(s.seconds for s in off)
+    longer = _least_disturbed(on) - _least_disturbed(off)
+    usually = statistics.median(s.seconds for s in on) - statistics.median(s.seconds for s in off)
     pairs = list(itertools.pairwise(run.toggled))
     periods = {
         state: [later.began - step.began for step, later in pairs if step.on is later.on is state]
@@ -105,10 +109,15 @@ def cost_by_switching(run: Recording) -> Figure:
     }
     with_it, without = statistics.median(periods[True]), statistics.median(periods[False])
     note = (
-        f"schedule() {longer * 1e6:+.1f} us; step {with_it * 1e3:.2f} ms with it, {without * 1e3:.2f} without,"
-        f" medians of {len(on)} and {len(off)} steps"
+        f"schedule() {longer * 1e6:+.1f} us, median {usually * 1e6:+.1f}; "
+        f"step {with_it * 1e3:.2f} ms with it, {without * 1e3:.2f} without, "
+        f"medians of {len(on)} and {len(off)} steps"
     )
     return Figure(longer / without, None, f"under {MOST_COST}", longer / without < MOST_COST, note)
+
+
+def _least_disturbed(steps: Sequence[truth.Toggled]) -> float:
+    return statistics.quantiles((step.seconds for step in steps), n=10)[0]
 
 
 def silence(run: Recording) -> Figure:
