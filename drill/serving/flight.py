@@ -101,6 +101,8 @@ def _count_tokens(yielding: list[Sequence], flight: Flight, result: StepResult) 
         if last is not None:
             gap = first_end - last
             gaps[gap] = gaps.get(gap, 0) + sequence.members
+            if sequence.chunk > 1:  # a decode computes one token
+                result.recomputed_intervals.append(gap)
         sequence.last_token = flight.ends
         tokens += sequence.members
         if sequence.unreported:
