@@ -217,9 +217,7 @@ class SchedulerV0:
             memory.grow(sequence, sequence.length)
             memory.publish(sequence, sequence.computed + chunk)
             if memory.caching:
-                self.lookups.add(sequence.length, sequence.computed)
-                if sequence.record.preemptions:
-                    self.lookups_again.add(sequence.length, sequence.computed)
+                self._note_lookup(sequence)
             if not sequence.record.preemptions:
                 sequence.record.cached_tokens = sequence.computed
             plan.schedule(sequence, chunk)
@@ -228,3 +226,8 @@ class SchedulerV0:
             plan.changed = True
             new.append(sequence)
         return new
+
+    def _note_lookup(self, sequence: Sequence) -> None:
+        self.lookups.add(sequence.length, sequence.computed)
+        if sequence.record.preemptions:
+            self.lookups_again.add(sequence.length, sequence.computed)
