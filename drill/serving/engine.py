@@ -128,6 +128,11 @@ class Engine:
         """When the iteration under way ends; None: none is."""
         return None if self._flight is None else self._flight.ends
 
+    @property
+    def under_way(self) -> Flight | None:
+        """The iterations under way; None: none are."""
+        return self._flight
+
     def step(self, until: float = math.inf) -> StepResult | None:
         """Finish the next iteration, or several alike, if it ends by ``until``; None: nothing more does.
 

@@ -18,6 +18,7 @@ class _Direction:
 
     def __init__(self) -> None:
         self.done = self._busy_since = self._settled = 0.0
+        self._spent = 0.0
         self.transfers: deque[tuple[float, int]] = deque()
         """Those that nobody was told the end of: when each is done, and its blocks."""
 
@@ -38,9 +39,17 @@ class _Direction:
 
     def settle(self, now: float) -> float:
         """Seconds spent copying since this was last asked. To be asked before anything is queued at ``now``."""
-        spent = min(now, self.done) - max(self._settled, self._busy_since)
+        spent = self._since_settled(now)
+        self._spent += spent
         self._settled = now
-        return max(0.0, spent)
+        return spent
+
+    def spent(self, now: float) -> float:
+        """Seconds spent copying until now, in all."""
+        return self._spent + self._since_settled(now)
+
+    def _since_settled(self, now: float) -> float:
+        return max(0.0, min(now, self.done) - max(self._settled, self._busy_since))
 
 
 class OffloadTier:
@@ -68,6 +77,10 @@ class OffloadTier:
     def settle(self, now: float) -> tuple[float, float]:
         """Blocks loaded and stored since this was last asked, parts of blocks counted."""
         return self._loads.settle(now) / self.block_seconds, self._stores.settle(now) / self.block_seconds
+
+    def moved(self, now: float) -> tuple[float, float]:
+        """Blocks loaded and stored until now, in all, parts of blocks counted."""
+        return self._loads.spent(now) / self.block_seconds, self._stores.spent(now) / self.block_seconds
 
     def ended(self) -> tuple[list[int], list[int]]:
         """Blocks of each load and store that came to its end by ``settle``, since this was last asked."""
