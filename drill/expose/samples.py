@@ -32,7 +32,7 @@ def sample_v0(seen: ObservedV0, engine: str, at: float, read_seconds: float = 0.
     fields["blocks"] = fields["pool_blocks"] = float(config.total_blocks)
     fields["swap_tier_usage_ratio"] = usage_ratio_v0(gauges.host_used_blocks, gauges.host_blocks)
     fields["swap_tier_blocks"] = float(config.host_blocks)
-    fields["swap_tier_bytes"] = config.swap_bytes_gpu if config.host_blocks else 0.0
+    fields["swap_tier_bytes"] = float(config.swap_bytes_gpu) if config.host_blocks else 0.0
     if config.host_blocks:
         fields["swap_mode"] = "swap"
     if config.prefix_caching:

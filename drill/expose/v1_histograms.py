@@ -38,7 +38,7 @@ HISTOGRAM_ROWS = (
     _row(
         "request_max_num_generation_tokens",
         "Histogram of maximum number of requested generation tokens.",
-        lambda seen: seen.request_generation_tokens,
+        lambda seen: seen.request_longest_tokens,
     ),
     _row("request_params_n", "Histogram of the n request parameter.", lambda seen: seen.request_n),
     _row(

@@ -154,7 +154,7 @@ _HISTOGRAMS = (
         "request_max_num_generation_tokens",
         _HISTOGRAM,
         "Histogram of maximum number of requested generation tokens.",
-        lambda seen: seen.request_generation_tokens,
+        lambda seen: seen.request_longest_tokens,
     ),
     _V0(
         "request_params_max_tokens",

@@ -182,8 +182,8 @@ def test_all_reduces_go_over_pcie_where_there_is_no_nvlink() -> None:
             sample.nvlink.links_active,
         )
     assert seen[True][0] == pytest.approx(20 * Gpus(with_nvlink).profile.idle_transmit)
-    assert seen[True][1:] == (pytest.approx(seen[True][1]), 18)
     assert seen[True][1]
+    assert seen[True][2] == 18
     assert seen[False][0] > 1e9
     assert seen[False][1:] == (0.0, 0)
 
