@@ -39,6 +39,14 @@ def _utilisation(
     return read
 
 
+def _health(name: str, form: str) -> Callable[[GpuSample, Rates], str | None]:
+    def read(sample: GpuSample, _: Rates) -> str | None:
+        value = getattr(sample.health, name, None)
+        return None if value is None else form.format(value)
+
+    return read
+
+
 def _memory(part: Callable[[GpuSample], float]) -> Callable[[GpuSample, Rates], str | None]:
     def read(sample: GpuSample, _: Rates) -> str | None:
         return None if sample.memory is None else f"{part(sample) / _MIB:.0f}"
@@ -60,13 +68,13 @@ _FIELDS: tuple[Field, ...] = (
         "DEV_GPU_TEMP",
         "gauge",
         "GPU temperature (in C).",
-        lambda sample, _: f"{sample.health.temperature_celsius:.0f}" if sample.health else None,
+        _health("temperature_celsius", "{:.0f}"),
     ),
     (
         "DEV_POWER_USAGE",
         "gauge",
         "Power draw (in W).",
-        lambda sample, _: f"{sample.health.power_watts:.6f}" if sample.health else None,
+        _health("power_watts", "{:.6f}"),
     ),
     (
         "DEV_GPU_UTIL",
