@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import pytest
 
+from drill.expose.release import Release
 from drill.serving.config import EngineConfig
 from drill.serving.engine import Engine
-from drill.serving.request import Outcome
+from drill.serving.request import Outcome, Request
 from drill.serving.step_result import StepResult
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.fragmentation import TAIL_TOKENS, tail_waste
@@ -55,8 +56,8 @@ class Watched:
         return self.played.engines[0]
 
 
-def watched(config: EngineConfig, seconds: int = 100) -> Watched:
-    seen = Watched(play(config))
+def watched(played: Play, seconds: int = 100) -> Watched:
+    seen = Watched(played)
     state = initial(
         CycleSettings({"worker": EngineFacts(kv_bytes_per_token=KV_BYTES_PER_TOKEN, gpus_per_replica=1)})
     )
@@ -84,22 +85,22 @@ def watched(config: EngineConfig, seconds: int = 100) -> Watched:
 
 @pytest.fixture(scope="module")
 def v1() -> Watched:
-    return watched(V1)
+    return watched(play(V1))
 
 
 @pytest.fixture(scope="module")
 def offload() -> Watched:
-    return watched(OFFLOAD)
+    return watched(play(OFFLOAD))
 
 
 @pytest.fixture(scope="module")
 def swapping() -> Watched:
-    return watched(V0_SWAP)
+    return watched(play(V0_SWAP))
 
 
 @pytest.fixture(scope="module")
 def recomputing() -> Watched:
-    return watched(V0_RECOMPUTE)
+    return watched(play(V0_RECOMPUTE))
 
 
 @pytest.fixture(params=["v1", "offload", "swapping", "recomputing"])
@@ -163,6 +164,28 @@ def test_the_bound_of_pingpong_is_never_above_the_true_share_of_repeats(any_engi
             told += 1
             assert bound <= (now.repeats - then.repeats) / preempted
     assert told > 30
+
+
+def test_a_true_pingpong_is_proven_by_the_bound_and_shows_in_tokens_a_preemption() -> None:
+    """Before 0.19 a preempted sequence comes back as soon as a first chunk fits, and is sent away again at once."""
+    config = replace(V1, gpu_blocks=65, prefix_caching=False, reserve_whole_prompt=False)
+    played = play(config, Release.of("0.18.1"), rate=1e-9)
+    for number in range(8):
+        played.engines[0].submit(Request(number, number * 0.01, 400, 1600))
+    seen = watched(played, 40)
+    highest = 0.0
+    for second, values in enumerate(seen.values):
+        bound = values.get(("pingpong_ratio", "bound"), 0.0)
+        now, then = seen.truths[second], seen.truths[max(0, second - PINGPONG_SECONDS)]
+        preempted = now.preemptions - then.preemptions
+        if preempted:
+            assert bound <= (now.repeats - then.repeats) / preempted
+        highest = max(highest, bound)
+    assert highest > 0.9
+    per_preemption = [
+        values["tokens_per_preemption",] for values in seen.values if ("tokens_per_preemption",) in values
+    ]
+    assert min(per_preemption) < 20
 
 
 def test_the_share_of_repeats_in_finished_requests_is_near_the_true_one(v1: Watched) -> None:
