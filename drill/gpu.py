@@ -1,9 +1,9 @@
 """The GPUs under a drill's engine: what its work moves over PCIe and NVLink, how busy their SMs are, what is in memory.
 
-    gpus = Gpus(config, epoch=...)
+    gpus, meter = Gpus(config, epoch=...), WorkMeter(config)
     while (result := engine.step(second)) is not None:
-        gpus.see(result)
-    gpus.tick(engine, second)
+        meter.see(result)
+    gpus.tick(meter.since_last(engine, second), second)
     gpus.samples()                 # what a sampler at 1 Hz has, or
     gpus.show(control)             # into the block of the fake NVML, for a real sampler
 
@@ -14,12 +14,10 @@ All GPUs of an engine do the same, but for what other tenants move. Bytes on the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from drill.fake_nvml import DRIVER_590, PROFILES, Control, Profile
+from drill.gpu_work import Work
 from drill.serving.config import ACTIVATION_BYTES_RATIO, EngineConfig, EngineConfigError
-from drill.serving.engine import Engine
-from drill.serving.step_result import StepResult
 from exporter.gpu_sample import (
     GpuHealth,
     GpuIdentity,
@@ -38,28 +36,6 @@ _SM_METRIC, _MEMORY_METRIC = 2, 10
 _FIRST_BUS = 0x19
 _NVLINK_SECONDS = 5.0
 """How often a sampler reads NVLink."""
-
-
-class Work(NamedTuple):
-    """Sums of one GPU since the beginning: payload over PCIe towards it and from it, NVLink in each direction, seconds.
-
-    ``busy_seconds``: of iterations, ``sm_seconds`` and ``memory_seconds``: with all SMs, all bandwidth in use.
-    """
-
-    in_bytes: float = 0.0
-    out_bytes: float = 0.0
-    nvlink_bytes: float = 0.0
-    busy_seconds: float = 0.0
-    sm_seconds: float = 0.0
-    memory_seconds: float = 0.0
-
-    def plus(self, other: Work, share: float = 1.0) -> Work:
-        """With a share of another."""
-        return Work(*(one + share * more for one, more in zip(self, other, strict=True)))
-
-    def minus(self, other: Work) -> Work:
-        """What came after another."""
-        return self.plus(other, -1.0)
 
 
 @dataclass(slots=True)
@@ -119,55 +95,32 @@ class Gpus:
         self.tenants = [Tenant() for _ in range(count)]
         self.rates = [Rates()] * count
         self._totals = [_Totals() for _ in range(count)]
-        self._ended = Work()
-        self._told = Work()
-        self._tier_told = (0.0, 0.0)
         self._now = 0.0
         self._nvlink_at = 0.0
         self._nvlink_read = [0.0] * count
         self._identities = [self._identity(index) for index in range(count)]
 
-    def see(self, result: StepResult) -> None:
-        """What the engine came to; to be told of every result."""
-        gpus = self.config.tensor_parallel
-        self._ended = self._ended.plus(
-            Work(
-                # what the tier moves goes on between iterations: the tier itself is asked
-                result.to_device_bytes - result.tier_load_bytes / gpus,
-                result.to_host_bytes - result.tier_store_bytes / gpus,
-                result.nvlink_bytes,
-                result.seconds,
-                result.sm_busy_ratio * result.seconds,
-                result.memory_busy_ratio * result.seconds,
-            )
-        )
+    def tick(self, work: Work, now: float) -> None:
+        """Time has come to ``now`` on the drill's clock; ``work`` is what the engine did since the last tick.
 
-    def tick(self, engine: Engine, now: float) -> None:
-        """Time has come to ``now`` on the drill's clock; rates are over the time since the last tick.
-
-        An iteration's bytes are spread evenly over it, also while it is under way. A link carries no more
-        than it can: what tenants ask beyond that is lost, for the engine has its own share (``link_sharers``).
+        A link carries no more than it can: what is asked beyond that is lost, for the engine's own copies
+        know the share that they have (``link_sharers``).
         """
         seconds = now - self._now
         if seconds <= 0:
             return
-        work = self._work(engine, now)
-        done = work.minus(self._told)
-        # what is under way may be thrown away with its engine
-        done = Work(*(max(0.0, each) for each in done))
-        tier_in, tier_out = self._tier_since(engine, now)
-        self._told, self._now = work, now
+        self._now = now
         line = self.config.gpu.pcie_bytes_per_second
         for index, tenant in enumerate(self.tenants):
-            into = (done.in_bytes + tier_in) * HEADER_FACTOR / seconds
-            out = (done.out_bytes + tier_out) * HEADER_FACTOR / seconds
+            into = work.in_bytes * HEADER_FACTOR / seconds
+            out = work.out_bytes * HEADER_FACTOR / seconds
             rates = Rates(
                 min(line, into + tenant.in_bytes_per_second + self.profile.idle_receive),
                 min(line, out + tenant.out_bytes_per_second + self.profile.idle_transmit),
-                done.nvlink_bytes / seconds if self.config.has_nvlink else 0.0,
-                min(1.0, done.busy_seconds / seconds),
-                min(1.0, done.sm_seconds / seconds),
-                min(1.0, done.memory_seconds / seconds),
+                work.nvlink_bytes / seconds if self.config.has_nvlink else 0.0,
+                min(1.0, work.busy_seconds / seconds),
+                min(1.0, work.sm_seconds / seconds),
+                min(1.0, work.memory_seconds / seconds),
             )
             self.rates[index] = rates
             totals = self._totals[index]
@@ -223,36 +176,6 @@ class Gpus:
             control.metric(index, _SM_METRIC, 100 * rates.sm_active_ratio)
             control.metric(index, _MEMORY_METRIC, 100 * rates.memory_bandwidth_ratio)
             control.device(index).gpu_util = round(100 * rates.busy_ratio)
-
-    def _work(self, engine: Engine, now: float) -> Work:
-        """All that is done, and of what is under way the part that has passed."""
-        flight = engine.under_way
-        if flight is None or flight.ends <= flight.started:
-            return self._ended
-        into, out = flight.pcie_bytes
-        seconds = flight.ends - flight.started
-        whole = Work(
-            into,
-            out,
-            flight.nvlink_bytes,
-            seconds,
-            flight.sm_busy_ratio * seconds,
-            flight.memory_busy_ratio(self.config.gpu.memory_bytes_per_second) * seconds,
-        )
-        passed = min(1.0, max(0.0, (now - flight.started) / seconds))
-        return self._ended.plus(whole, passed)
-
-    def _tier_since(self, engine: Engine, now: float) -> tuple[float, float]:
-        """Bytes that the tier below moved to and from one GPU since this was last asked."""
-        if engine.tier is None:
-            return 0.0, 0.0
-        loaded, stored = engine.tier.moved(now)
-        before = self._tier_told
-        if loaded < before[0] or stored < before[1]:  # another engine
-            before = (0.0, 0.0)
-        self._tier_told = (loaded, stored)
-        size = self.config.block_bytes_gpu
-        return (loaded - before[0]) * size, (stored - before[1]) * size
 
     def _identity(self, index: int) -> GpuIdentity:
         return GpuIdentity(
