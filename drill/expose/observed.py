@@ -54,7 +54,7 @@ class Observed:
         self.generation_tokens = 0
         self.preemptions = 0
         self.finished = 0
-        """Requests that yielded all their tokens; of the reasons there are, the model knows but ``length``."""
+        """Requests that yielded all their tokens: ``length`` is the one reason that the model knows."""
         bounds = bounds_of(served.release, served.config.max_model_tokens)
         self.time_to_first_token = Buckets(bounds.first_token)
         self.inter_token_latency = Buckets(bounds.token)

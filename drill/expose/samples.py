@@ -18,7 +18,7 @@ from drill.expose.vllm_v0 import usage_ratio as usage_ratio_v0
 from exporter.sample import EngineSample, RankSample
 
 _KIND = "vllm"
-_V1_SERVERS_ANSWER: tuple[str, ...] = ("max_num_queued_reqs", "max_num_queued_tokens")
+_QUEUE_LIMITS = ("max_num_queued_reqs", "max_num_queued_tokens")
 Fields = dict[str, Any]
 
 
@@ -65,7 +65,7 @@ def sample_v1(
     )
     rejections: tuple[tuple[str, float], ...] = ()
     if served.release.in_range((0, 32), None):
-        rejections = tuple((limit, 0.0) for limit in _V1_SERVERS_ANSWER)
+        rejections = tuple((limit, 0.0) for limit in _QUEUE_LIMITS)
     return EngineSample(
         at,
         engine,
