@@ -212,4 +212,4 @@ class Gpus:
             return None
         active = links if self.config.has_nvlink else 0
         moved = self._nvlink_read[index]
-        return NvLink(moved, moved, active, links - active)
+        return NvLink(moved, moved, active, links - active, read_at=self.epoch + self._nvlink_at)

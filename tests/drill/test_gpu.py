@@ -82,7 +82,7 @@ def test_the_real_sampler_reads_what_is_handed_over(
         machine.opened()
         terms = Terms(Pace(), machine.clock, lambda error: pytest.fail(str(error)))
         readers = [
-            GpuReader(gpu, PcieMeter(gpu, window=False, clock=machine.clock), terms)
+            GpuReader(gpu, PcieMeter(gpu, window=False, clock=machine.clock), terms, machine.clock())
             for gpu in map(machine.gpu, range(count))
         ]
         began = machine.clock()
@@ -111,6 +111,7 @@ def test_the_real_sampler_reads_what_is_handed_over(
         assert handed.nvlink is not None
         assert read.nvlink.out_bytes_total == pytest.approx(handed.nvlink.out_bytes_total, rel=1e-6, abs=40e3)
         assert read.nvlink.links_active == handed.nvlink.links_active
+        assert (read.nvlink.read_at or 0.0) - began == pytest.approx(handed.nvlink.read_at, abs=1e-6)
         assert read.utilisation is not None
         assert handed.utilisation is not None
         for name in ("busy_ratio", "sm_active_ratio", "memory_bandwidth_ratio"):
