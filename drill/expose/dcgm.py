@@ -141,6 +141,7 @@ class Dcgm:
         self._hostname = hostname
         self._interval = interval_seconds
         self._collected: tuple[GpuSample, ...] = ()
+        self._rates: list[Rates] = []
         self._text = ""
 
     def see(self, samples: Sequence[GpuSample]) -> None:
@@ -152,9 +153,9 @@ class Dcgm:
             return
         self._collected = tuple(samples)
         if not before:
-            before = self._collected
-        rates = [_rates(*pair) for pair in zip(before, self._collected, strict=True)]
-        self._text = self._written(rates)
+            before, self._rates = self._collected, [Rates()] * len(samples)
+        self._rates = [_rates(*each) for each in zip(before, self._collected, self._rates, strict=True)]
+        self._text = self._written(self._rates)
 
     def page(self) -> str:
         """What it would answer on ``/metrics``; empty before it first collected."""
@@ -181,20 +182,24 @@ class Dcgm:
         )
 
 
-def _rates(before: GpuSample, now: GpuSample) -> Rates:
+def _rates(before: GpuSample, now: GpuSample, last: Rates) -> Rates:
+    """``last``: of the collection before, whose NVLink rate holds until its totals are read anew."""
     seconds = now.at - before.at
     if seconds <= 0 or before.pcie is None or now.pcie is None:
         return Rates()
 
-    def rate(then: float | None, later: float | None) -> float:
-        return 0.0 if then is None or later is None else max(0.0, later - then) / seconds
+    def rise(then: float | None, later: float | None) -> float:
+        return 0.0 if then is None or later is None else max(0.0, later - then)
 
-    nvlink = 0.0
+    nvlink = last.nvlink_bytes_per_second
     if before.nvlink is not None and now.nvlink is not None:
-        nvlink = rate(before.nvlink.out_bytes_total, now.nvlink.out_bytes_total)
-        nvlink += rate(before.nvlink.in_bytes_total, now.nvlink.in_bytes_total)
+        since, at = (each.nvlink.read_at or each.at for each in (before, now) if each.nvlink)
+        if at > since:
+            moved = rise(before.nvlink.out_bytes_total, now.nvlink.out_bytes_total)
+            moved += rise(before.nvlink.in_bytes_total, now.nvlink.in_bytes_total)
+            nvlink = moved / (at - since)
     return Rates(
-        rate(before.pcie.out_bytes_total, now.pcie.out_bytes_total),
-        rate(before.pcie.in_bytes_total, now.pcie.in_bytes_total),
+        rise(before.pcie.out_bytes_total, now.pcie.out_bytes_total) / seconds,
+        rise(before.pcie.in_bytes_total, now.pcie.in_bytes_total) / seconds,
         nvlink,
     )

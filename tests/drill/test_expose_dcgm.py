@@ -80,6 +80,19 @@ def test_between_two_collections_the_same_numbers_stand_and_rates_are_means() ->
     assert f" {mean:.0f}\n" in late
 
 
+def test_nvlinks_rate_holds_while_its_totals_are_not_read_anew() -> None:
+    engine, gpus = loaded(SWAPPING), Gpus(SWAPPING, epoch=1_790_000_000.0)
+    dcgm = Dcgm("node-a", 1.0)
+    rates = []
+    for _ in ticks(engine, gpus, 30):
+        dcgm.see(gpus.samples())
+        (found, *_) = re.findall(r"(?m)^DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL\{.* (\d+)$", dcgm.page())
+        rates.append(int(found))
+    assert rates[4] > 0
+    # read at 5, 10, ... seconds: five collections in a row tell the mean of the five seconds before
+    assert all(len(set(rates[first : first + 5])) == 1 for first in range(4, 25, 5))
+
+
 def test_a_gpu_that_is_down_is_not_on_the_page() -> None:
     dcgm = Dcgm("node-a", 1.0)
     up, down, *_ = Gpus(SWAPPING).samples()
