@@ -128,6 +128,11 @@ class Engine:
         """When the iteration under way ends; None: none is."""
         return None if self._flight is None else self._flight.ends
 
+    @property
+    def under_way(self) -> Flight | None:
+        """The iterations under way; None: none are."""
+        return self._flight
+
     def step(self, until: float = math.inf) -> StepResult | None:
         """Finish the next iteration, or several alike, if it ends by ``until``; None: nothing more does.
 
@@ -214,18 +219,17 @@ class Engine:
         self.now = flight.ends
         result, done = land(flight, self._block_bytes, self.config.gpu.memory_bytes_per_second)
         plan = flight.plan
-        looked, self.scheduler.lookups = self.scheduler.lookups, Lookups()
-        result.prefix_queried_tokens = looked.queried
-        result.prefix_hit_tokens = looked.found
-        result.tier_hit_tokens = looked.found_below
+        self._count_lookups(result)
         if self.tier is not None:
             loaded, stored = self.tier.settle(self.now)
+            result.tier_loads, result.tier_stores = self.tier.ended()
             result.tier_load_bytes = loaded * self._block_bytes
             result.tier_store_bytes = stored * self._block_bytes
             result.to_device_bytes += result.tier_load_bytes / self.config.tensor_parallel
             result.to_host_bytes += result.tier_store_bytes / self.config.tensor_parallel
             for sequence in chain(plan.decodes, plan.prefills):
                 self.tier.store(sequence, self.now)
+            result.tier_loading_blocks, result.tier_storing_blocks = self.tier.pending()
         if flight.iterations > 1:
             for sequence in plan.prefills:
                 self.memory.publish(sequence, sequence.computed)
@@ -241,6 +245,17 @@ class Engine:
         self.totals.add(result)
         self._gauges = self._read_gauges()
         return result
+
+    def _count_lookups(self, result: StepResult) -> None:
+        scheduler = self.scheduler
+        looked, scheduler.lookups = scheduler.lookups, Lookups()
+        result.prefix_queried_tokens = looked.queried
+        result.prefix_hit_tokens = looked.found
+        result.tier_hit_tokens = looked.found_below
+        again, scheduler.lookups_again = scheduler.lookups_again, Lookups()
+        result.prefix_queried_again_tokens = again.queried
+        result.prefix_hit_again_tokens = again.found
+        result.tier_hit_again_tokens = again.found_below
 
     def _end(self, sequence: Sequence, outcome: Outcome, now: float) -> None:
         del self._sequences[sequence.request.request_id]

@@ -20,6 +20,32 @@ class Flight:
     started: float
     ends: float
 
+    @property
+    def pcie_bytes(self) -> tuple[float, float]:
+        """Of one GPU, towards it and from it, in all iterations; what the tier below moves is not among it."""
+        reduced = self.cost.collective_bytes * self.iterations if self.cost.collective_pcie else 0.0
+        return self.cost.to_device_bytes + reduced, self.cost.to_host_bytes + reduced
+
+    @property
+    def nvlink_bytes(self) -> float:
+        """Of one GPU, in each direction, in all iterations."""
+        return 0.0 if self.cost.collective_pcie else self.cost.collective_bytes * self.iterations
+
+    @property
+    def sm_busy_ratio(self) -> float:
+        """Share of the time in which SMs compute."""
+        seconds = self.ends - self.started
+        # contexts grow: attention takes longer
+        grown = seconds - self.cost.seconds * self.iterations
+        busy = self.cost.busy_seconds * self.iterations + grown
+        return min(1.0, busy / seconds) if seconds > 0 else 0.0
+
+    def memory_busy_ratio(self, bytes_per_second: float) -> float:
+        """Share of the memory's bandwidth that is used."""
+        seconds = self.ends - self.started
+        moved = self.cost.memory_bytes * self.iterations
+        return min(1.0, moved / seconds / bytes_per_second) if seconds > 0 else 0.0
+
 
 def land(
     flight: Flight, block_bytes: float, memory_bytes_per_second: float
@@ -27,9 +53,7 @@ def land(
     """What came of it, and the sequences that yielded their last token. Their state moves on."""
     plan, cost, times = flight.plan, flight.cost, flight.iterations
     seconds = flight.ends - flight.started
-    busy = cost.busy_seconds * times + (
-        seconds - cost.seconds * times
-    )  # contexts grow: attention takes longer
+    to_device, to_host = flight.pcie_bytes
     result = StepResult(
         flight.started,
         seconds,
@@ -38,21 +62,15 @@ def land(
         swap_out_blocks=plan.swap_out_blocks,
         swap_in_bytes=plan.swap_in_blocks * block_bytes,
         swap_out_bytes=plan.swap_out_blocks * block_bytes,
-        to_device_bytes=cost.to_device_bytes,
-        to_host_bytes=cost.to_host_bytes,
+        to_device_bytes=to_device,
+        to_host_bytes=to_host,
+        nvlink_bytes=flight.nvlink_bytes,
         copy_seconds=cost.copy_seconds,
         collective_seconds=cost.collective_seconds * times,
-        sm_busy_ratio=min(1.0, busy / seconds) if seconds > 0 else 0.0,
+        sm_busy_ratio=flight.sm_busy_ratio,
+        memory_busy_ratio=flight.memory_busy_ratio(memory_bytes_per_second),
         died=plan.died,
     )
-    if seconds > 0:
-        moved = cost.memory_bytes * times / seconds
-        result.memory_busy_ratio = min(1.0, moved / memory_bytes_per_second)
-    if cost.collective_pcie:
-        result.to_device_bytes += cost.collective_bytes * times
-        result.to_host_bytes += cost.collective_bytes * times
-    else:
-        result.nvlink_bytes = cost.collective_bytes * times
     for sequence, mode in plan.preempted:
         record = sequence.record
         result.repeat_preemptions += bool(record.preemptions)
@@ -101,6 +119,8 @@ def _count_tokens(yielding: list[Sequence], flight: Flight, result: StepResult) 
         if last is not None:
             gap = first_end - last
             gaps[gap] = gaps.get(gap, 0) + sequence.members
+            if sequence.chunk > 1:  # a decode computes one token
+                result.recomputed_intervals.append(gap)
         sequence.last_token = flight.ends
         tokens += sequence.members
         if sequence.unreported:

@@ -8,7 +8,7 @@ blocks here.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
 from drill.serving.sequences import Sequence
 
@@ -18,19 +18,38 @@ class _Direction:
 
     def __init__(self) -> None:
         self.done = self._busy_since = self._settled = 0.0
+        self._spent = 0.0
+        self.transfers: deque[tuple[float, int]] = deque()
+        """Those that nobody was told the end of: when each is done, and its blocks."""
 
-    def queue(self, seconds: float, now: float) -> float:
+    def queue(self, blocks: int, seconds: float, now: float) -> float:
         """Something more to copy; when it will be done."""
         if self.done <= now:
             self.done = self._busy_since = now
         self.done += seconds
+        self.transfers.append((self.done, blocks))
         return self.done
+
+    def ended(self) -> list[int]:
+        """Blocks of each transfer that is done, and was not told of before, as of ``settle``."""
+        blocks = []
+        while self.transfers and self.transfers[0][0] <= self._settled:
+            blocks.append(self.transfers.popleft()[1])
+        return blocks
 
     def settle(self, now: float) -> float:
         """Seconds spent copying since this was last asked. To be asked before anything is queued at ``now``."""
-        spent = min(now, self.done) - max(self._settled, self._busy_since)
+        spent = self._since_settled(now)
+        self._spent += spent
         self._settled = now
-        return max(0.0, spent)
+        return spent
+
+    def spent(self, now: float) -> float:
+        """Seconds spent copying until now, in all."""
+        return self._spent + self._since_settled(now)
+
+    def _since_settled(self, now: float) -> float:
+        return max(0.0, min(now, self.done) - max(self._settled, self._busy_since))
 
 
 class OffloadTier:
@@ -59,6 +78,19 @@ class OffloadTier:
         """Blocks loaded and stored since this was last asked, parts of blocks counted."""
         return self._loads.settle(now) / self.block_seconds, self._stores.settle(now) / self.block_seconds
 
+    def moved(self, now: float) -> tuple[float, float]:
+        """Blocks loaded and stored until now, in all, parts of blocks counted."""
+        return self._loads.spent(now) / self.block_seconds, self._stores.spent(now) / self.block_seconds
+
+    def ended(self) -> tuple[list[int], list[int]]:
+        """Blocks of each load and store that came to its end by ``settle``, since this was last asked."""
+        return self._loads.ended(), self._stores.ended()
+
+    def pending(self) -> tuple[int, int]:
+        """Blocks of the loads and of the stores that are queued or under way."""
+        loading, storing = (sum(blocks for _, blocks in way.transfers) for way in (self._loads, self._stores))
+        return loading, storing
+
     def known_after(self, sequence: Sequence, blocks: int) -> int:
         """Blocks it holds of the sequence's beginning after the first ``blocks``, without a gap."""
         hashes = sequence.hashes(sequence.length - 1, self.block_tokens)[blocks:]
@@ -74,7 +106,7 @@ class OffloadTier:
         for key in sequence.hashes(sequence.length - 1, self.block_tokens)[start : start + count].tolist():
             self._known.move_to_end(key)
         sequence.stored_blocks = start + count
-        return self._loads.queue(count * self.block_seconds, now)
+        return self._loads.queue(count, count * self.block_seconds, now)
 
     def store(self, sequence: Sequence, now: float) -> None:
         """Write through what became full since the last time; of the prompt it is found from now on."""
@@ -86,7 +118,8 @@ class OffloadTier:
         if prompt > sequence.stored_blocks:
             new += self._insert(sequence, sequence.stored_blocks, prompt)
         sequence.stored_blocks = full
-        self._stores.queue(new * self.block_seconds, now)
+        if new:
+            self._stores.queue(new, new * self.block_seconds, now)
 
     def keep(self, sequence: Sequence, now: float) -> None:
         """A sequence loses its blocks: what it generated can be found here, when it comes back."""

@@ -87,6 +87,8 @@ class Record:
     """Of each of its sequences; told when it ends, as is ``last_token_seconds``."""
     cached_tokens: int = 0
     """Prompt tokens that the prefix cache or the tier below had when it was first scheduled."""
+    cached_below_tokens: int = 0
+    """Those of them that came from the tier below."""
     computed_tokens: int = 0
     """Prompt and recomputed tokens that were computed for it."""
     recomputed_tokens: int = 0

@@ -31,6 +31,8 @@ class SchedulerV0:
         self.waiting: deque[Sequence] = deque()
         self.swapped: deque[Sequence] = deque()
         self.lookups = Lookups()
+        self.lookups_again = Lookups()
+        """Those of sequences that had been preempted."""
         self._refused: tuple[Sequence, int] | None = None
 
     def add(self, sequence: Sequence) -> None:
@@ -215,8 +217,7 @@ class SchedulerV0:
             memory.grow(sequence, sequence.length)
             memory.publish(sequence, sequence.computed + chunk)
             if memory.caching:
-                self.lookups.queried += sequence.length
-                self.lookups.found += sequence.computed
+                self._note_lookup(sequence)
             if not sequence.record.preemptions:
                 sequence.record.cached_tokens = sequence.computed
             plan.schedule(sequence, chunk)
@@ -225,3 +226,8 @@ class SchedulerV0:
             plan.changed = True
             new.append(sequence)
         return new
+
+    def _note_lookup(self, sequence: Sequence) -> None:
+        self.lookups.add(sequence.length, sequence.computed)
+        if sequence.record.preemptions:
+            self.lookups_again.add(sequence.length, sequence.computed)

@@ -30,6 +30,8 @@ class SchedulerV1:
         self.swapped: deque[Sequence] = deque()
         self._loading: list[Sequence] = []
         self.lookups = Lookups()
+        self.lookups_again = Lookups()
+        """Those of sequences that had been preempted."""
         self._refused: tuple[Sequence, int] | None = None
 
     def add(self, sequence: Sequence) -> None:
@@ -169,11 +171,13 @@ class SchedulerV1:
             return None
         if fresh:
             memory.adopt(sequence, found)
-            self.lookups.queried += sequence.length
-            self.lookups.found += local
-            self.lookups.found_below += below * size
-            if not sequence.record.preemptions and not sequence.record.cached_tokens:
-                sequence.record.cached_tokens = computed
+            record = sequence.record
+            self.lookups.add(sequence.length, local, below * size)
+            if record.preemptions:
+                self.lookups_again.add(sequence.length, local, below * size)
+            elif not record.cached_tokens:
+                record.cached_tokens = computed
+                record.cached_below_tokens = below * size
         if below and self.tier is not None:
             memory.grow(sequence, computed)
             sequence.loaded_at = self.tier.load(sequence, len(found), below, now)

@@ -103,6 +103,12 @@ class Lookups:
     found: int = 0
     found_below: int = 0
 
+    def add(self, queried: int, found: int, found_below: int = 0) -> None:
+        """One more sequence."""
+        self.queried += queried
+        self.found += found
+        self.found_below += found_below
+
 
 @dataclass(slots=True)
 class Plan:

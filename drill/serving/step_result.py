@@ -36,15 +36,27 @@ class StepResult:
     reported_preemptions: int = 0
     """Preemptions that outputs carried to the front end: what V1's counter rises by."""
     token_intervals: list[tuple[float, int]] = field(default_factory=list)
+    recomputed_intervals: list[float] = field(default_factory=list)
+    """Those of the gaps that the recomputation of a preempted sequence ended, one a sequence."""
     prefix_queried_tokens: int = 0
     prefix_hit_tokens: int = 0
     tier_hit_tokens: int = 0
+    prefix_queried_again_tokens: int = 0
+    """Those of them looked up for sequences that had been preempted; so the two below."""
+    prefix_hit_again_tokens: int = 0
+    tier_hit_again_tokens: int = 0
     swap_in_blocks: int = 0
     swap_out_blocks: int = 0
     swap_in_bytes: float = 0.0
     swap_out_bytes: float = 0.0
     tier_load_bytes: float = 0.0
     tier_store_bytes: float = 0.0
+    tier_loads: list[int] = field(default_factory=list)
+    """Blocks of each transfer from the tier that came to its end; so ``tier_stores`` to it."""
+    tier_stores: list[int] = field(default_factory=list)
+    tier_loading_blocks: int = 0
+    """Blocks of transfers that haven't, at the end of the iteration."""
+    tier_storing_blocks: int = 0
     to_device_bytes: float = 0.0
     to_host_bytes: float = 0.0
     nvlink_bytes: float = 0.0
