@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from exporter.recorder_reader import Family, Recording, Series
 from exporter.signal import PEAK_SUFFIX, PREFIX, Kind
 
-_VALUES_AT_ONCE = 2_000_000
+_VALUES_AT_ONCE = 1_500_000
 """Values held in memory, 4 to 16 bytes each; for each such lot the recording is gone through once."""
 
 
