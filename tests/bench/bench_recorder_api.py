@@ -1,6 +1,6 @@
 """What an export over HTTP costs the sidecar: six hours of a node with eight GPUs, while ``/metrics`` is scraped.
 
-The recording is of a whole day. A day's export holds no more at once and takes four times as long.
+The recording is of a whole day. A day's export holds some more at once and takes six times as long.
 """
 
 from __future__ import annotations
