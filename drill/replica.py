@@ -108,7 +108,8 @@ class Replica:
         """What ended by ``now``; what begins then may go on up to ``horizon``, should nothing be submitted before."""
         engine = self._engine
         while engine is not None and self._frozen_since is None:
-            engine.look(horizon)
+            if horizon > now and engine.look(horizon) > now:
+                return
             result = engine.step(now)
             if result is None:
                 return
