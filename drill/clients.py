@@ -5,7 +5,8 @@ State and rules only: when an attempt is sent and when it ends is told from outs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -81,7 +82,8 @@ class Wish:
     tenant: str
     client: str
     answer: int | None
-    turns: tuple[Turn, ...]
+    turns: Sequence[Turn]
+    leaves_seconds: float
     turn: int = 0
     tries: int = 0
 
@@ -152,32 +154,32 @@ class Clients:
         self.config = config
         self._seed = seed
         self._chance = np.random.default_rng((seed, 1))
-        self._wishes = self._attempts = self._given_up = 0
+        self._wishes = self._requests = self._attempts = self._given_up = 0
         self._ends = dict.fromkeys(AttemptOutcome, 0)
         self._in_flight = self._waiting = self._thinking = 0
 
     def arrive(self, arrival: Arrival) -> Wish:
         """A user comes. The wish is to be sent at once."""
-        self._wishes += 1
-        answer = arrival.answer
-        if answer is None and arrival.turns:
-            answer = content_id(self._seed, self._wishes)
-        return Wish(
-            self._wishes,
+        wish = Wish(
+            self._number(),
             arrival.content,
             arrival.output_tokens,
             arrival.tenant,
             arrival.client,
-            answer,
+            arrival.answer,
             arrival.turns,
+            arrival.leaves_seconds,
         )
+        self._name_answer(wish)
+        return wish
 
     def send(self, wish: Wish, now: float) -> Attempt:
         """Its next attempt, with the whole prompt."""
         if wish.tries:
             self._waiting -= 1
-        elif wish.turn:
-            self._thinking -= 1
+        else:
+            self._requests += 1
+            self._thinking -= wish.turn > 0
         wish.tries += 1
         self._attempts += 1
         self._in_flight += 1
@@ -213,14 +215,17 @@ class Clients:
             self._given_up += 1
         if wish.turn == len(wish.turns) or not (answered or self.config.persistent):
             return ended, now, None
+        turn = wish.turns[wish.turn]
+        if now + turn.think_seconds >= wish.leaves_seconds:
+            return ended, now, None
         self._thinking += 1
-        return ended, now + wish.turns[wish.turn].think_seconds, self._next_turn(wish, answered=answered)
+        return ended, now + turn.think_seconds, self._next_turn(wish, turn, answered=answered)
 
     def totals(self) -> ClientTotals:
         """As of now."""
         ends = self._ends
         return ClientTotals(
-            self._wishes,
+            self._requests,
             self._attempts,
             ends[AttemptOutcome.ANSWERED],
             ends[AttemptOutcome.TIMED_OUT],
@@ -240,22 +245,30 @@ class Clients:
         )
         return wait * (1.0 + config.jitter_ratio * float(self._chance.uniform(-1.0, 1.0)))
 
-    def _next_turn(self, wish: Wish, *, answered: bool) -> Wish:
-        self._wishes += 1
-        turn = wish.turns[wish.turn]
+    def _next_turn(self, wish: Wish, turn: Turn, *, answered: bool) -> Wish:
         content = turn.content
         if turn.continues:
             said = wish.content
             if answered and wish.answer is not None:
                 said += (Segment(wish.answer, wish.output_tokens),)
             content = said + content
-        return Wish(
-            self._wishes,
-            content,
-            turn.output_tokens,
-            wish.tenant,
-            wish.client,
-            content_id(self._seed, self._wishes),
-            wish.turns,
-            wish.turn + 1,
+        following = replace(
+            wish,
+            number=self._number(),
+            content=content,
+            output_tokens=turn.output_tokens,
+            answer=None,
+            turn=wish.turn + 1,
+            tries=0,
         )
+        self._name_answer(following)
+        return following
+
+    def _number(self) -> int:
+        self._wishes += 1
+        return self._wishes
+
+    def _name_answer(self, wish: Wish) -> None:
+        """The session's next turn will quote it: it needs an id."""
+        if wish.answer is None and wish.turn < len(wish.turns) and wish.turns[wish.turn].continues:
+            wish.answer = content_id(self._seed, wish.number)

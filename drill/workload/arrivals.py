@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class Arrival:
     """One request, or the first one of a session, whose ``turns`` follow in a closed loop.
 
     ``seconds`` on the drill's clock. ``content``, of which the prompt consists, and ``answer`` are those of a
-    ``Request``; the answers that a session's own turns quote need no id.
+    ``Request``; the answers that a session's own turns quote need no id. The session sends nothing from
+    ``leaves_seconds`` on.
     """
 
     seconds: float
@@ -41,7 +43,8 @@ class Arrival:
     tenant: str = ""
     client: str = ""
     answer: int | None = None
-    turns: tuple[Turn, ...] = ()
+    turns: Sequence[Turn] = ()
+    leaves_seconds: float = math.inf
 
     @property
     def prompt_tokens(self) -> int:
@@ -114,8 +117,27 @@ def _copy(arrival: Arrival, mark: int) -> Arrival:
         content=_marked(arrival.content, mark),
         client=f"{arrival.client}+{mark % 1000}" if arrival.client else "",
         answer=None if arrival.answer is None else content_id(mark, arrival.answer),
-        turns=tuple(replace(turn, content=_marked(turn.content, mark)) for turn in arrival.turns),
+        turns=_MarkedTurns(arrival.turns, mark) if arrival.turns else (),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _MarkedTurns(Sequence[Turn]):
+    turns: Sequence[Turn]
+    mark: int
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    @overload
+    def __getitem__(self, index: int) -> Turn: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Turn]: ...
+    def __getitem__(self, index: int | slice) -> Turn | Sequence[Turn]:
+        if isinstance(index, slice):
+            return _MarkedTurns(self.turns[index], self.mark)
+        turn = self.turns[index]
+        return replace(turn, content=_marked(turn.content, self.mark))
 
 
 def _marked(content: tuple[Segment, ...], mark: int) -> tuple[Segment, ...]:
