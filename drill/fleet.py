@@ -20,7 +20,7 @@ from drill.clients import Attempt, AttemptEnd, AttemptOutcome, ClientConfig, Cli
 from drill.gateway import Gateway, Reject, UpstreamEnd
 from drill.gateway_config import GatewayConfig
 from drill.replica import Replica
-from drill.second import EngineState, Second
+from drill.second import Second
 from drill.serving.config import EngineConfig
 from drill.serving.request import Outcome, Request
 from drill.serving.step_result import StepResult
@@ -310,7 +310,7 @@ class Fleet:
         for index, replica in enumerate(self.replicas):
             self.gateway.see(
                 index,
-                serves=replica.state in (EngineState.SERVING, EngineState.FROZEN),
+                serves=replica.in_rotation,
                 block_tokens=replica.config.block_tokens,
                 usable_blocks=replica.config.usable_blocks,
                 held_blocks=replica.held_blocks,

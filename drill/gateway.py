@@ -55,7 +55,7 @@ class UpstreamTotals:
     """What clients got for want of an answer, timeouts included."""
     rq_timeout: int = 0
     rq_tx_reset: int = 0
-    """Ended by the gateway: the client had left, or the time was up."""
+    """Ended by the gateway: the client had left, or the time was up. Whether or not the engine was told."""
     rq_rx_reset: int = 0
     """Ended by the engine."""
     cx_connect_fail: int = 0

@@ -27,7 +27,7 @@ class Replica:
         self.config = config
         self.troubles = Troubles()
         self.orphans: set[int] = set()
-        """Requests in the engine whose client is gone."""
+        """Requests in the engine whose client is gone, and those that ended in this second."""
         self.draining = False
         self.gpus_lost: tuple[int, ...] = ()
         self._timer = timer
@@ -56,6 +56,11 @@ class Replica:
     def listens(self) -> bool:
         """Whether there is an engine that takes requests."""
         return self.state not in (EngineState.DEAD, EngineState.STARTING)
+
+    @property
+    def in_rotation(self) -> bool:
+        """Whether requests are to be sent to it: nobody tells a frozen one from others."""
+        return self.listens and not self.draining
 
     @property
     def held_blocks(self) -> int:
@@ -115,7 +120,6 @@ class Replica:
                 return
             self._results.append(result)
             self._meter.landed(result)
-            self.orphans.difference_update(each.request.request_id for each in result.finished)
             yield result
 
     def look(self, until: float) -> float:
@@ -181,7 +185,7 @@ class Replica:
 
     def close_second(self, now: float) -> EngineSecond:
         """The second that ends now. ``advance`` up to now comes first."""
-        engine = self._engine
+        engine = self._engine if self.listens else None
         flight = None if engine is None or self._frozen_since is not None else engine.under_way
         second = EngineSecond(
             self.name,
@@ -202,6 +206,7 @@ class Replica:
 
     def _truth(self, engine: Engine | None) -> Truth:
         results = self._results
+        self.orphans = {each for each in self.orphans if engine is not None and engine.has(each)}
         return Truth(
             tail_waste_tokens=0 if engine is None else tail_waste_tokens(engine),
             orphans=len(self.orphans),

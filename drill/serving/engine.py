@@ -104,6 +104,10 @@ class Engine:
         scheduler = self.scheduler
         return len(scheduler.waiting) + len(scheduler.swapped) + len(self._inbox), len(scheduler.running)
 
+    def has(self, request_id: int) -> bool:
+        """Whether a request is in it, or was submitted and isn't known to the scheduler yet."""
+        return request_id in self._sequences or request_id in self._pending
+
     def records(self) -> list[Record]:
         """Of the requests that are in the engine, in the order in which they came."""
         return [one.record for one in self._sequences.values()]

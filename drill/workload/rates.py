@@ -10,6 +10,9 @@ from typing import Self
 
 import numpy as np
 
+_EVEN = 1e-3
+"""Gaps that vary by less are taken as even."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -67,7 +70,7 @@ class Rate:
         """
         if not 0 <= variation < math.inf:
             raise ValueError(f"gaps that vary by {variation}: take a number from 0 on")
-        shape = variation**-2 if variation > 0 else math.inf
+        shape = variation**-2 if variation > _EVEN else math.inf
         due = passed = 0.0
         drawn = False
         for (start, low), (end, high) in pairwise(self.points):
