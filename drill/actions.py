@@ -56,7 +56,7 @@ class Restart:
         """Do it."""
         index = fleet.index(self.engine)
         config = replace(fleet.replicas[index].config, **self.changes)  # type: ignore[arg-type]
-        fleet.restart(index, config, self.drain_seconds)
+        fleet.rollout.restart(index, config, self.drain_seconds)
 
 
 @dataclass(frozen=True)

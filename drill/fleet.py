@@ -20,6 +20,7 @@ from drill.clients import Attempt, AttemptEnd, AttemptOutcome, ClientConfig, Cli
 from drill.gateway import Gateway, Reject, UpstreamEnd
 from drill.gateway_config import GatewayConfig
 from drill.replica import Replica
+from drill.rollout import Rollout
 from drill.second import Second
 from drill.serving.config import EngineConfig
 from drill.serving.request import Outcome, Request
@@ -59,8 +60,8 @@ class Fleet:
         if not engines:
             raise ValueError("a fleet needs an engine at least")
         self.now = 0.0
-        self.start_seconds = start_seconds
         self.restarts = restarts
+        self.rollout = Rollout(self, start_seconds)
         self.replicas = [Replica(name, config, timer) for name, config in engines.items()]
         self.gateway = Gateway(gateway or GatewayConfig(), len(self.replicas))
         self.clients = Clients(clients or ClientConfig(), seed)
@@ -73,11 +74,9 @@ class Fleet:
         self._horizon = 0.0
         self._ended: list[AttemptEnd] = []
         self._done: list[str] = []
-        self._restarting: dict[int, EngineConfig] = {}
-        """What draining engines are to be started with."""
         for seconds, action in plan:
             self.at(seconds, partial(self._act, action))
-        self._tell_gateway()
+        self.tell_gateway()
 
     def run(self, seconds: int) -> Iterator[Second]:
         """The next so many seconds, one by one."""
@@ -102,23 +101,26 @@ class Fleet:
     def change(self, index: int, call: Callable[[Replica], object]) -> None:
         """Do something to an engine, now, and see what it does then. Requests that it loses by it fail."""
         self._advance(index)
-        replica = self.replicas[index]
-        call(replica)
-        if not replica.listens:
-            self._lose_requests(index)
+        call(self.replicas[index])
+        self.settle(index)
+
+    def settle(self, index: int) -> None:
+        """An engine was started, stopped or changed: requests that it lost fail, and it goes on from here."""
+        if not self.replicas[index].listens:
+            for attempt in [each for each in self._in_flight.values() if each.engine == index]:
+                self._leave(attempt, UpstreamEnd.RESET, AttemptOutcome.FAILED)
         self._look(index)
 
-    def restart(self, index: int, config: EngineConfig, drain_seconds: float) -> None:
-        """Send it nothing more, stop it once it is empty or the time is up, and start it with that configuration."""
-        replica = self.replicas[index]
-        if replica.gpus_lost:
-            return
-        self._restarting[index] = config
-        replica.draining = True
-        self._tell_gateway()
-        self._stop_if_drained(index)
-        life = replica.life
-        self.at(self.now + drain_seconds, lambda: self._stop(index, life))
+    def tell_gateway(self) -> None:
+        """It learns how the engines are."""
+        for index, replica in enumerate(self.replicas):
+            self.gateway.see(
+                index,
+                serves=replica.in_rotation,
+                block_tokens=replica.config.block_tokens,
+                usable_blocks=replica.config.usable_blocks,
+                held_blocks=replica.held_blocks,
+            )
 
     def _run_until(self, end: float) -> None:
         self._horizon = end
@@ -154,7 +156,7 @@ class Fleet:
             tuple(self._done),
         )
         self._ended, self._done = [], []
-        self._tell_gateway()
+        self.tell_gateway()
         return second
 
     def _arrive(self) -> None:
@@ -259,10 +261,10 @@ class Fleet:
         for result in replica.advance(self.now, self.now if horizon is None else horizon):
             self._land(result)
             if result.died is not None:
-                self._lose_requests(index)
+                self.settle(index)
                 if self.restarts:
-                    self.at(self.now + self.start_seconds, partial(self._revive, index, replica.life))
-        self._stop_if_drained(index)
+                    self.rollout.start_later(index)
+        self.rollout.stop_if_drained(index)
         if horizon is not None:
             self._look(index)
 
@@ -276,45 +278,8 @@ class Fleet:
             if attempt is not None and record.outcome in (Outcome.LENGTH, Outcome.IGNORED):
                 self._leave(attempt, UpstreamEnd.COMPLETED, AttemptOutcome.ANSWERED)
 
-    def _lose_requests(self, index: int) -> None:
-        """An engine is no more: connections to it break."""
-        for attempt in [each for each in self._in_flight.values() if each.engine == index]:
-            self._leave(attempt, UpstreamEnd.RESET, AttemptOutcome.FAILED)
-
-    def _stop_if_drained(self, index: int) -> None:
-        replica = self.replicas[index]
-        if replica.draining and replica.empty:
-            self._stop(index, replica.life)
-
-    def _stop(self, index: int, life: int) -> None:
-        """A drained engine's time is up, unless it was stopped before."""
-        replica = self.replicas[index]
-        if replica.life != life or not replica.draining:
-            return
-        replica.stop()
-        self._lose_requests(index)
-        self._look(index)
-        self.at(self.now + self.start_seconds, partial(self._revive, index, life))
-
-    def _revive(self, index: int, life: int) -> None:
-        replica = self.replicas[index]
-        if replica.life == life and not replica.listens and not replica.gpus_lost:
-            replica.start(self.now, self._restarting.pop(index, replica.config))
-            self._look(index)
-            self._tell_gateway()
-
     def _look(self, index: int) -> None:
         self._results_due[index] = self.replicas[index].look(self._horizon)
-
-    def _tell_gateway(self) -> None:
-        for index, replica in enumerate(self.replicas):
-            self.gateway.see(
-                index,
-                serves=replica.in_rotation,
-                block_tokens=replica.config.block_tokens,
-                usable_blocks=replica.config.usable_blocks,
-                held_blocks=replica.held_blocks,
-            )
 
     def _act(self, action: Action) -> None:
         action.apply(self)

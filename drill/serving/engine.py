@@ -105,7 +105,7 @@ class Engine:
         return len(scheduler.waiting) + len(scheduler.swapped) + len(self._inbox), len(scheduler.running)
 
     def has(self, request_id: int) -> bool:
-        """Whether a request is in it, or was submitted and isn't known to the scheduler yet."""
+        """Whether a request is in it, one that the scheduler doesn't know yet included."""
         return request_id in self._sequences or request_id in self._pending
 
     def records(self) -> list[Record]:
@@ -117,10 +117,7 @@ class Engine:
         return self._sequences
 
     def leak(self, blocks: int) -> None:
-        """So many blocks are lost: nobody holds them, and they never become free. Raises ValueError: too few are.
-
-        To be called after ``step`` up to now.
-        """
+        """So many blocks, held by nobody, are never free again. ``step`` up to now comes first. Raises ValueError."""
         self.memory.pool.take(blocks)
         self._gauges = self._read_gauges()
 
@@ -146,9 +143,9 @@ class Engine:
         return self._flight
 
     def look(self, until: float = math.inf) -> float:
-        """When the next result will come, should nothing be submitted or aborted before; infinite: none by ``until``.
+        """When the next result will come; infinite: none by ``until``.
 
-        What is submitted after all is seen in time if ``step`` up to then comes first.
+        Should something be submitted or aborted before, ``step`` up to then comes first.
         """
         if self._flight is None and self.dead is None:
             self._flight = self._begin(until)

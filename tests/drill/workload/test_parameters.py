@@ -94,9 +94,7 @@ def test_windows_have_their_own_rates() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 5)), min_size=2, max_size=6).map(
-        lambda row: sorted(row)
-    ),
+    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 5)), min_size=2, max_size=6).map(sorted),
     st.floats(0, 4),
 )
 def test_arrivals_rise_within_the_rates_time(points: list[tuple[float, float]], variation: float) -> None:
