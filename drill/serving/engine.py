@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Mapping
 from itertools import chain
 
 from drill.serving.config import EngineConfig, Generation
@@ -103,12 +104,20 @@ class Engine:
         scheduler = self.scheduler
         return len(scheduler.waiting) + len(scheduler.swapped) + len(self._inbox), len(scheduler.running)
 
+    def has(self, request_id: int) -> bool:
+        """Whether a request is in it, one that the scheduler doesn't know yet included."""
+        return request_id in self._sequences or request_id in self._pending
+
     def records(self) -> list[Record]:
         """Of the requests that are in the engine, in the order in which they came."""
         return [one.record for one in self._sequences.values()]
 
+    def sequences(self) -> Mapping[int, Sequence]:
+        """The requests that are in the engine, by id, as it works on them. To be read only."""
+        return self._sequences
+
     def leak(self, blocks: int) -> None:
-        """So many blocks are lost: nobody holds them, and they never become free. Raises ValueError: too few are."""
+        """So many blocks, held by nobody, are never free again. ``step`` up to now comes first. Raises ValueError."""
         self.memory.pool.take(blocks)
         self._gauges = self._read_gauges()
 
@@ -133,18 +142,34 @@ class Engine:
         """The iterations under way; None: none are."""
         return self._flight
 
+    def look(self, until: float = math.inf) -> float:
+        """When the next result will come; infinite: none by ``until``.
+
+        Should something be submitted or aborted before, ``step`` up to then comes first.
+        """
+        if self._flight is None and self.dead is None:
+            self._flight = self._begin(until)
+        return math.inf if self._flight is None else self._flight.ends
+
     def step(self, until: float = math.inf) -> StepResult | None:
         """Finish the next iteration, or several alike, if it ends by ``until``; None: nothing more does.
 
         Work that ends later stays under way, its outcome unseen, as in a real engine.
         """
-        if self._flight is None and self.dead is None:
-            self._flight = self._begin(until)
+        ends = self.look(until)
         flight = self._flight
-        if flight is None or flight.ends > until:
+        if flight is None or (ends > until and not flight.cut(until)):
             return None
         self._flight = None
         return self._land(flight)
+
+    def stand_still(self, since: float, until: float) -> None:
+        """Nothing happened between: what was under way goes on then. ``step`` up to ``since`` comes first."""
+        if self._flight is None:
+            self.now = max(self.now, until)
+        else:
+            self._flight.started += until - since
+            self._flight.ends += until - since
 
     def _begin(self, until: float) -> Flight | None:
         """Decide the next iteration at the earliest instant that has one to offer."""
@@ -170,9 +195,6 @@ class Engine:
             pace = Pace(cost.seconds, rise, event - now, until - now)
             spare = self.memory.pool.free - self._kept_free(plan)
             iterations = longest_stretch(plan, self.config.block_tokens, spare, pace)
-            if iterations > 1:
-                for sequence in chain(plan.decodes, plan.prefills):
-                    self.memory.grow(sequence, sequence.computed + sequence.chunk * iterations)
         return Flight(
             plan, cost, rise, iterations, now, now + stretch_seconds(cost.seconds, rise, iterations)
         )
@@ -217,8 +239,10 @@ class Engine:
     def _land(self, flight: Flight) -> StepResult:
         """What the iterations under way come to."""
         self.now = flight.ends
-        result, done = land(flight, self._block_bytes, self.config.gpu.memory_bytes_per_second)
         plan = flight.plan
+        for sequence in chain(plan.decodes, plan.prefills) if flight.iterations > 1 else ():
+            self.memory.grow(sequence, sequence.computed + sequence.chunk * flight.iterations)
+        result, done = land(flight, self._block_bytes, self.config.gpu.memory_bytes_per_second)
         self._count_lookups(result)
         if self.tier is not None:
             loaded, stored = self.tier.settle(self.now)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from drill.serving.sequences import Plan, Sequence
 from drill.serving.step_result import StepResult
 from drill.serving.step_time import StepCost
+from drill.serving.stretch import most_within, stretch_seconds
 
 
 @dataclass(slots=True)
@@ -45,6 +46,16 @@ class Flight:
         seconds = self.ends - self.started
         moved = self.cost.memory_bytes * self.iterations
         return min(1.0, moved / seconds / bytes_per_second) if seconds > 0 else 0.0
+
+    def cut(self, until: float) -> bool:
+        """Only the iterations that are done by then; where none is, the one under way alone, and False."""
+        if self.iterations == 1:
+            return False
+        first, rise = self.cost.seconds, self.rise
+        done = most_within(first, rise, until - self.started, self.iterations)
+        self.iterations = max(1, done)
+        self.ends = self.started + stretch_seconds(first, rise, self.iterations)
+        return done > 0
 
 
 def land(

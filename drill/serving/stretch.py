@@ -60,27 +60,27 @@ def _by_tokens(plan: Plan) -> int:
 def _by_time(pace: Pace, most: int) -> int:
     """Iterations that all end by ``until`` and of which the last begins before ``event``."""
     if stretch_seconds(pace.first, pace.rise, most) > pace.until:
-        most = max(1, _most_within(pace, pace.until, most))
+        most = max(1, most_within(pace.first, pace.rise, pace.until, most))
     if stretch_seconds(pace.first, pace.rise, most - 1) >= pace.event:
-        most = _most_within(pace, pace.event, most)
+        most = most_within(pace.first, pace.rise, pace.event, most)
         # the next one begins before the event too, unless this one ends right at it
         most += stretch_seconds(pace.first, pace.rise, most) < pace.event
     return max(1, most)
 
 
-def _most_within(pace: Pace, seconds: float, most: int) -> int:
+def most_within(first: float, rise: float, seconds: float, most: int) -> int:
     """The largest number of iterations up to ``most`` that take no more than ``seconds``."""
     if seconds <= 0:
         return 0
-    if pace.rise > 0:
-        linear = pace.first - pace.rise / 2
-        guess = int((math.sqrt(linear * linear + 2 * pace.rise * seconds) - linear) / pace.rise)
+    if rise > 0:
+        linear = first - rise / 2
+        guess = int((math.sqrt(linear * linear + 2 * rise * seconds) - linear) / rise)
     else:
-        guess = int(seconds / pace.first) if pace.first > 0 else most
+        guess = int(seconds / first) if first > 0 else most
     guess = min(guess, most)
-    while guess < most and stretch_seconds(pace.first, pace.rise, guess + 1) <= seconds:
+    while guess < most and stretch_seconds(first, rise, guess + 1) <= seconds:
         guess += 1
-    while guess > 0 and stretch_seconds(pace.first, pace.rise, guess) > seconds:
+    while guess > 0 and stretch_seconds(first, rise, guess) > seconds:
         guess -= 1
     return guess
 
