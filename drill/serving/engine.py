@@ -23,7 +23,7 @@ from drill.serving.offload import OffloadTier
 from drill.serving.request import Outcome, Record, Request
 from drill.serving.scheduler_v0 import SchedulerV0
 from drill.serving.scheduler_v1 import SchedulerV1
-from drill.serving.sequences import Lookups, Plan, Sequence
+from drill.serving.sequences import Lookups, Sequence
 from drill.serving.step_result import Gauges, StepResult, Totals
 from drill.serving.step_time import StepCost, StepTimer
 from drill.serving.stretch import Pace, longest_stretch, stretch_seconds
@@ -152,10 +152,7 @@ class Engine:
         return math.inf if self._flight is None else self._flight.ends
 
     def step(self, until: float = math.inf) -> StepResult | None:
-        """Finish the next iteration, or several alike, if it ends by ``until``; None: nothing more does.
-
-        Work that ends later stays under way, its outcome unseen, as in a real engine.
-        """
+        """Finish the next iteration, or several alike, if it ends by ``until``; None: all else is still under way."""
         ends = self.look(until)
         flight = self._flight
         if flight is None or (ends > until and not flight.cut(until)):
@@ -193,17 +190,14 @@ class Engine:
             rise = self.timer.rise(batch)
             event = self._next_event(now, arrivals=self.scheduler.arrivals_matter())
             pace = Pace(cost.seconds, rise, event - now, until - now)
-            spare = self.memory.pool.free - self._kept_free(plan)
+            # V0 wants a block at hand for each that decodes, whether it has room or not
+            first = self.config.generation is Generation.V0
+            kept = max((one.members for one in plan.decodes), default=1) if first else 0
+            spare = self.memory.pool.free - kept
             iterations = longest_stretch(plan, self.config.block_tokens, spare, pace)
         return Flight(
             plan, cost, rise, iterations, now, now + stretch_seconds(cost.seconds, rise, iterations)
         )
-
-    def _kept_free(self, plan: Plan) -> int:
-        """Blocks that have to stay free for nobody to be preempted, beyond those that are taken."""
-        if self.config.generation is Generation.V1:
-            return 0
-        return max((one.members for one in plan.decodes), default=1)
 
     def _receive(self, now: float) -> None:
         """Arrivals and aborts that are due."""
@@ -219,10 +213,8 @@ class Engine:
             if left is not None:
                 self._end(left, Outcome.ABORT, now)
             elif request_id in self._pending:  # it left before it came: it will be dropped on arrival
-                heapq.heappush(self._aborts, (max(when, self._arrival(request_id)), request_id))
-
-    def _arrival(self, request_id: int) -> float:
-        return next(each.arrival_seconds for each in self._inbox if each.request_id == request_id)
+                comes = next(each.arrival_seconds for each in self._inbox if each.request_id == request_id)
+                heapq.heappush(self._aborts, (max(when, comes), request_id))
 
     def _next_event(self, now: float, *, arrivals: bool) -> float:
         """When something comes that the scheduler has to see; infinite: nothing will."""

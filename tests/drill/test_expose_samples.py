@@ -94,7 +94,7 @@ def test_most_fields_of_a_sample_are_filled_by_one_generation_or_another() -> No
 
 def test_the_pages_example_runs() -> None:
     names: dict[str, Any] = {}
-    _, first, second = (Path(__file__).parents[2] / "docs" / "drill.md").read_text().split("```python")
+    _, first, _, second = (Path(__file__).parents[2] / "docs" / "drill.md").read_text().split("```python")
     for example in (first, second):
         exec(example.split("```")[0], names)  # noqa: S102 -- our own page
     sample = names["server"].sample("worker-0", EPOCH)
