@@ -191,8 +191,8 @@ class Engine:
             event = self._next_event(now, arrivals=self.scheduler.arrivals_matter())
             pace = Pace(cost.seconds, rise, event - now, until - now)
             # V0 wants a block at hand for each that decodes, whether it has room or not
-            first = self.config.generation is Generation.V0
-            kept = max((one.members for one in plan.decodes), default=1) if first else 0
+            v0 = self.config.generation is Generation.V0
+            kept = max((one.members for one in plan.decodes), default=1) if v0 else 0
             spare = self.memory.pool.free - kept
             iterations = longest_stretch(plan, self.config.block_tokens, spare, pace)
         return Flight(
