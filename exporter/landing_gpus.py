@@ -31,7 +31,8 @@ _REMEDIES = {
 _EXPLAINED = (
     "Bars: the fuller direction of the PCIe link over the trailing 10 s; the dark line is the peak of "
     f"{PEAK_SECONDS:g} s, the notch is at {SATURATED_FROM * 100:.0f} %, from where on a link counts as full "
-    "(gpu_starved_ratio). What it is of: all that the link can carry one way, and who counts the bytes."
+    "(gpu_starved_ratio). What it is of: all that the link can carry one way, or while it is downgraded what it still "
+    "can, and who counts the bytes."
 )
 
 

@@ -54,7 +54,8 @@ PCIE_LINK = Signal(
     "pcie_link_bytes_per_second",
     Kind.GAUGE,
     Scope.GPU,
-    "What the PCIe link can carry in each direction, at the most that GPU and slot can do.",
+    "What the PCIe link can carry in each direction, at the most that GPU and slot can do: also while it is "
+    "downgraded.",
     Confidence.MEASURED,
     "lanes x rate of a lane after encoding, at the larger of the present and the possible generation and width",
     _LINK,
@@ -64,9 +65,11 @@ PCIE_SATURATION = Signal(
     "pcie_saturation_ratio",
     Kind.GAUGE,
     Scope.GPU,
-    "Share of what the PCIe link can carry that was used over the trailing 10 s. Host copies alone reach 0.9 to 1.",
+    "Share of what the PCIe link can carry that was used over the trailing 10 s. Host copies alone reach 0.9 to 1. "
+    "While pcie_link_downgraded is 1, of what it can still carry: a slow link is full sooner.",
     Confidence.MEASURED,
-    "pcie_bytes_per_second / pcie_link_bytes_per_second; up to 1.1 it is 1, above that it is absent",
+    "pcie_bytes_per_second / pcie_link_bytes_per_second, or while downgraded / what the lanes it runs with carry, at "
+    "the generation it hasn't left for 30 s under traffic; up to 1.1 it is 1, above that it is absent",
     (*_TOTALS, *_LINK),
     labels=("direction",),
     window_seconds=RATE_SECONDS,
@@ -140,8 +143,6 @@ def _derive(
     window: Window[GpuSample], _facts: EngineFacts, state: PcieState
 ) -> tuple[PcieState, list[Point]]:
     now, restarted = window.newest, window.restarted()
-    most = None if now.link is None else capacity(now.link)
-    points: list[Point] = []
     if now.pcie is not None:
         read_in, read_out = readings(now.at, now.pcie)
         state = PcieState(
@@ -151,20 +152,23 @@ def _derive(
             state.disagreements.fed(now.pcie.disagreements_total, restarted=restarted),
             state.slow_since,
         )
-        points += _traffic(now.at, now.pcie, most, state)
     else:
         into, out = (state.into.cut(), state.out.cut()) if restarted else (state.into, state.out)
         state = PcieState(into, out, state.ambiguous, state.disagreements, state.slow_since)
-    if now.link is None:
-        return state, points
+    link = now.link
+    if link is None:
+        return state, [] if now.pcie is None else _traffic(now.at, now.pcie, None, state)
+    most = capacity(link)
+    slow = _slow(now, link, most, state)
+    since = now.at if state.slow_since is None else state.slow_since
+    state = state._replace(slow_since=since if slow else None)
+    stays_slow = state.slow_since is not None and now.at - state.slow_since >= DOWNGRADED_SECONDS
+    points: list[Point] = []
+    if now.pcie is not None:
+        points += _traffic(now.at, now.pcie, capacity(left_of(link, stays_slow=stays_slow)), state)
     if most is not None:
         points.append(Point(PCIE_LINK, (), most))
-    slow = _slow(now, now.link, most, state)
-    if not slow:
-        state = state._replace(slow_since=None)
-    elif state.slow_since is None:
-        state = state._replace(slow_since=now.at)
-    downgraded = _downgraded(now.at, now.link, slow, state.slow_since)
+    downgraded = _downgraded(link, slow, stays_slow=stays_slow)
     if downgraded is not None:
         points.append(Point(PCIE_DOWNGRADED, (), float(downgraded)))
     return state, points
@@ -195,6 +199,17 @@ def capacity(link: PcieLink) -> float | None:
     return link.max_bytes_per_second
 
 
+@lru_cache(maxsize=256)
+def left_of(link: PcieLink, *, stays_slow: bool) -> PcieLink:
+    """What ``link`` can still do: the lanes it has now, and its generation of now where it ``stays_slow``.
+
+    A link that rests wakes up to a higher generation by itself, but never to more lanes.
+    """
+    if link.width and link.max_width and link.width < link.max_width:
+        link = link._replace(max_width=link.width)
+    return link._replace(max_generation=link.generation) if stays_slow else link
+
+
 def _slow(now: GpuSample, link: PcieLink, most: float | None, state: PcieState) -> bool | None:
     """Whether the link carries traffic at a lower generation than it can; None where that isn't known."""
     if not link.generation or not link.max_generation:
@@ -207,18 +222,16 @@ def _slow(now: GpuSample, link: PcieLink, most: float | None, state: PcieState) 
 
 
 def _downgraded(
-    at: float,
     link: PcieLink,
     slow: bool | None,  # noqa: FBT001 -- a fact
-    slow_since: float | None,
+    *,
+    stays_slow: bool,
 ) -> bool | None:
     if not link.width or not link.max_width:
         return None
     if link.width < link.max_width:
         return True
-    if slow is None:
-        return None
-    return slow_since is not None and at - slow_since >= DOWNGRADED_SECONDS
+    return None if slow is None else stays_slow
 
 
 PCIE = Phenomenon(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from exporter.derive.pcie import capacity, readings
+from exporter.derive.flow import RATE_SECONDS, Reading
+from exporter.derive.pcie import DOWNGRADED_SECONDS, TRAFFIC_OF_LINK, capacity, left_of, readings
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.gpu_sample import GpuSample, GpuUtilisation
 from exporter.join import Join
@@ -28,8 +29,9 @@ STARVED = Signal(
     "Share of the trailing 60 s in which the GPU was idle while the engine had sequences running and the GPU's PCIe "
     "link was full in one direction.",
     Confidence.ESTIMATE,
-    f"seconds with running > 0, PCIe at {SATURATED_FROM:g} of its link or more, and SMs active for {IDLE_UP_TO:g} of "
-    "it or less; without profiling counters, kernels running that much or less, which sees less: one that waits runs",
+    f"seconds with running > 0, PCIe at {SATURATED_FROM:g} or more of its link (while downgraded, of what is left of "
+    "it), and SMs active for {IDLE_UP_TO:g} of it or less; without profiling counters, kernels running that much or "
+    "less, which sees less: one that waits runs",
     (
         "running",
         "sm_active_ratio",
@@ -56,12 +58,20 @@ class Stretch(NamedTuple):
     starved: bool
 
 
+class Slow(NamedTuple):
+    """Since when a link has carried traffic at a lower generation than it can, and when it last did."""
+
+    since: float
+    traffic_at: float
+
+
 class Watch(NamedTuple):
     """One GPU: since when it is watched, when it was last looked at, and the stretches of its trailing minute."""
 
     began_at: float
     newest_at: float
     stretches: tuple[Stretch, ...] = ()
+    slow: Slow | None = None
 
     def seconds(self) -> tuple[float, float]:
         """Of the trailing minute, the seconds of which it is known and those in which it starved."""
@@ -101,22 +111,23 @@ def _derive(join: Join, _facts: EngineFacts, state: StarvationState) -> tuple[St
 
 def _seen(watch: Watch, window: Window[GpuSample], works: bool | None) -> Watch:  # noqa: FBT001 -- a fact
     before, after = window.samples[-2:] if len(window.samples) > 1 else (window.newest, window.newest)
-    stretches = watch.stretches
+    stretches, slow = watch.stretches, watch.slow
     while stretches and stretches[0].at <= after.at - STARVED_SECONDS:
         stretches = stretches[1:]
     if MERGE_BELOW_SECONDS <= after.at - before.at <= LONGEST_GAP_SECONDS and not window.restarted():
-        starved = _starved(before, after, works)
+        rates = _rates(before, after)
+        slow = _slow(after, rates, watch.slow)
+        starved = _starved(works, _idle(after.utilisation), _saturated(after, rates, slow))
         if starved is not None:
             began_at = before.at
             if stretches and stretches[-1].at == before.at and stretches[-1].starved is starved:
                 began_at, stretches = stretches[-1].began_at, stretches[:-1]
             stretches = (*stretches, Stretch(began_at, after.at, starved))
-    return Watch(watch.began_at, after.at, stretches)
+    return Watch(watch.began_at, after.at, stretches, slow)
 
 
-def _starved(before: GpuSample, after: GpuSample, works: bool | None) -> bool | None:  # noqa: FBT001 -- a fact
-    """Whether all three hold; one that is known not to is enough."""
-    told = (works, _idle(after.utilisation), _saturated(before, after))
+def _starved(*told: bool | None) -> bool | None:
+    """Whether all of them hold; one that is known not to is enough."""
     if any(each is False for each in told):
         return False
     return None if any(each is None for each in told) else True
@@ -129,19 +140,43 @@ def _idle(load: GpuUtilisation | None) -> bool | None:
     return None if active is None else active <= IDLE_UP_TO
 
 
-def _saturated(before: GpuSample, after: GpuSample) -> bool | None:
-    """Whether the fuller direction of the link was; None where a direction that could have been is not known."""
-    most = None if after.link is None else capacity(after.link)
-    if most is None or before.pcie is None or after.pcie is None:
+def _rates(before: GpuSample, after: GpuSample) -> tuple[float, float]:
+    """Bytes a second (in, out) between two samples; NaN for a direction of which it isn't known."""
+    if before.pcie is None or after.pcie is None:
+        return math.nan, math.nan
+    then_in, then_out = readings(before.at, before.pcie)
+    now_in, now_out = readings(after.at, after.pcie)
+    return _rate(then_in, now_in), _rate(then_out, now_out)
+
+
+def _rate(then: Reading, now: Reading) -> float:
+    moved = now.moved_since(then) if then.known and now.known else None
+    told = moved is not None and now.untold_total == then.untold_total
+    return (moved or 0.0) / (now.at - then.at) if told else math.nan
+
+
+def _slow(now: GpuSample, rates: tuple[float, float], before: Slow | None) -> Slow | None:
+    """What ``before`` has become: a link that wakes, or carries nothing for as long as rates go back, isn't slow."""
+    link = now.link
+    if link is None or not link.generation or link.generation >= (link.max_generation or 0):
         return None
-    shares = []
-    for then, now in zip(readings(before.at, before.pcie), readings(after.at, after.pcie), strict=True):
-        moved = now.moved_since(then) if then.known and now.known else None
-        told = moved is not None and now.untold_total == then.untold_total
-        shares.append((moved or 0.0) / (now.at - then.at) / most if told else math.nan)
-    if any(share >= SATURATED_FROM for share in shares):
+    most = capacity(link)
+    if most is not None and any(rate >= TRAFFIC_OF_LINK * most for rate in rates):
+        return Slow(now.at if before is None else before.since, now.at)
+    return before if before is not None and now.at - before.traffic_at < RATE_SECONDS else None
+
+
+def _saturated(now: GpuSample, rates: tuple[float, float], slow: Slow | None) -> bool | None:
+    """Whether the fuller direction of the link was; None where a direction that could have been is not known."""
+    if now.link is None:
+        return None
+    stays_slow = slow is not None and now.at - slow.since >= DOWNGRADED_SECONDS
+    most = capacity(left_of(now.link, stays_slow=stays_slow))
+    if most is None:
+        return None
+    if any(rate >= SATURATED_FROM * most for rate in rates):
         return True
-    return None if any(math.isnan(share) for share in shares) else False
+    return None if any(math.isnan(rate) for rate in rates) else False
 
 
 STARVATION = Phenomenon("gpu_starvation", (STARVED,), _derive, StarvationState())

@@ -188,6 +188,29 @@ def test_a_link_that_wakes_late_is_not_downgraded() -> None:
     assert {values["pcie_link_downgraded"] for values in run(PCIE, [*quiet, *busy])[11:]} == {0}
 
 
+@pytest.mark.parametrize(
+    ("link", "carries"),
+    [
+        (PcieLink(5, 8, 5, 16), GEN5_X16 / 2),
+        (PcieLink(5, 1, 5, 16), GEN5_X16 / 16),
+        (PcieLink(4, 16, 5, 16), GEN5_X16 / 2),
+        (PcieLink(4, 8, 5, 16), GEN5_X16 / 4),
+    ],
+)
+def test_a_downgraded_link_can_be_full(link: PcieLink, carries: float) -> None:
+    said = last(PCIE, [linked(float(at), link, 0.98 * carries / 1e9) for at in range(80)])
+    assert said["pcie_link_downgraded"] == 1
+    assert said["pcie_saturation_ratio{in}"] == pytest.approx(0.98)
+    assert said["pcie_saturation_ratio_peak{in}"] == pytest.approx(0.98)
+    assert said["pcie_link_bytes_per_second"] == pytest.approx(GEN5_X16), "what GPU and slot can do stays"
+
+
+def test_a_link_that_rests_at_fewer_lanes_is_not_taken_to_be_slow_as_well() -> None:
+    link = PcieLink(1, 8, 5, 16)
+    samples = [total(float(at), 0.1 * GEN5_X16 * max(0, at - 40), link=link) for at in range(60)]
+    assert last(PCIE, samples)["pcie_saturation_ratio{in}"] == pytest.approx(0.2), "of 8 lanes, once it wakes"
+
+
 def test_a_slow_link_of_which_no_traffic_is_known_is_not_judged() -> None:
     samples = [gpu(float(at), link=PcieLink(1, 16, 4, 16)) for at in range(50)]
     said = last(PCIE, samples)

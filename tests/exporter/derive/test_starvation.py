@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from exporter.derive.starvation import STARVATION
-from exporter.gpu_sample import GpuSample, GpuUtilisation, PcieTraffic
+from exporter.gpu_sample import GpuSample, GpuUtilisation, PcieLink, PcieTraffic
 from tests.exporter.derive.joining import Timed, joins
 from tests.support.derive import Named, engine, gpu, rank, run_joined
 from tests.support.gpus import LINK, LINK_BYTES, identity
 
 NAME = f"gpu_starved_ratio{{{identity().uuid}}}"
-SECONDS = 90
+SECONDS = 120
 
 
 def samples(
@@ -108,3 +108,20 @@ def test_a_reader_that_begins_anew_tells_nothing_of_that_second() -> None:
         for each in samples()
     ]
     assert last(made) == {NAME: 1}
+
+
+@pytest.mark.parametrize(
+    ("link", "of_all"),
+    [(PcieLink(5, 8, 5, 16), 0.5), (PcieLink(4, 16, 5, 16), 0.5), (PcieLink(4, 4, 5, 16), 0.125)],
+    ids=["fewer lanes", "a lower generation", "both"],
+)
+def test_a_gpu_behind_a_downgraded_link_starves_as_well(link: PcieLink, of_all: float) -> None:
+    assert last(samples(full=lambda _: 0.95 * of_all, link=link)) == {NAME: 1}
+    assert last(samples(full=lambda _: 0.5 * of_all, link=link)) == {NAME: 0}
+
+
+def test_a_link_at_a_lower_generation_is_full_by_that_only_once_it_has_not_woken_for_long() -> None:
+    resting = PcieLink(1, 16, 5, 16)
+    # every 12 s a burst at what generation 1 would carry: it rests in between
+    burst = samples(full=lambda at: 0.06 if at % 12 == 0 else 0.0, link=resting)
+    assert last(burst) == {NAME: 0}
