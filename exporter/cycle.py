@@ -17,8 +17,9 @@ from exporter.engine_cycle import EngineState, derived
 from exporter.gateway_cycle import GatewaysState, after_gateways
 from exporter.gateway_join import Behind
 from exporter.gateway_sample import GatewaySample
-from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values
+from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values, identities_of
 from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
+from exporter.misnamed_gpus import misnamed, sure
 from exporter.observation import ENGINE, Observation, SourceStatus
 from exporter.probe_cycle import Probes, after_probes, with_probes
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
@@ -56,6 +57,7 @@ class State:
     probes: Probes = field(default_factory=Probes)
     gateways: GatewaysState = field(default_factory=GatewaysState)
     failures: Mapping[str, int] = field(default_factory=dict)
+    misnamed: Mapping[str, float] = field(default_factory=dict)
 
 
 def initial(settings: CycleSettings) -> State:
@@ -95,6 +97,7 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
     values.extend(fresh_values(gpus, now))
     joins = after_joins(state.joins, engines, gpus, state.settings.of, now, failures)
     values.extend(value for join in joins.values() for value in join.values)
+    wrong = misnamed(state.misnamed, state.settings.facts, identities_of(gpus, now), now)
     heard = (each for observation in observations for each in observation.kv_events)
     kv_events = after_kv_events(state.kv_events, heard, failures)
     values.extend(fresh_kv_values(kv_events, now))
@@ -112,8 +115,8 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
         counts[failure.phenomenon] = counts.get(failure.phenomenon, 0) + 1
     values.extend(_own_values(state.settings, counts, values, probed))
     return (
-        State(state.settings, engines, gpus, joins, kv_events, probes, gateways, counts),
-        Snapshot(now, tuple(values), ready, tuple(failures)),
+        State(state.settings, engines, gpus, joins, kv_events, probes, gateways, counts, wrong),
+        Snapshot(now, tuple(values), ready, tuple(failures), sure(wrong, now)),
     )
 
 

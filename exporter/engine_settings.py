@@ -22,6 +22,7 @@ from exporter.settings import RefusedError
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Text = Annotated[str, Meta(min_length=1)]
+GpuIndex = Annotated[int, Meta(ge=0, le=1023)]
 Gpus = Annotated[int, Meta(ge=1, le=1024)]
 KvBytes = Annotated[float, Meta(gt=0, le=1e9)]
 BlockTokens = Annotated[int, Meta(ge=1, le=1 << 20)]
@@ -194,9 +195,10 @@ class EngineSettings:
         ),
     ] = ()
     gpus: Annotated[
-        tuple[Text, ...] | None,
+        tuple[Text | GpuIndex, ...] | None,
         Meta(
-            description="The GPUs it runs on, each by UUID, index in PCI order or PCI bus id. Unless set, all of this"
+            description="The GPUs it runs on, each by UUID, index in PCI order or PCI bus id (in quotes)."
+            " One that isn't there is named in the log and on the page. Unless set, all of this"
             " machine; an empty list says that it runs elsewhere."
         ),
     ] = None

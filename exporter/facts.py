@@ -39,7 +39,7 @@ def engine_facts(settings: EngineSettings) -> EngineFacts:
         time_to_first_token_slo_seconds=settings.slo.ttft_seconds,
         time_per_output_token_slo_seconds=settings.slo.tpot_seconds,
         long_prompt_tokens=float(settings.long_prompt_tokens),
-        gpus=settings.gpus,
+        gpus=None if settings.gpus is None else tuple(map(str, settings.gpus)),
     )
 
 

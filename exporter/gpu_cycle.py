@@ -11,7 +11,7 @@ from exporter.catalogue import GPU_PHENOMENA, JOIN_PHENOMENA
 from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState
-from exporter.gpu_sample import GpuSample
+from exporter.gpu_sample import GpuIdentity, GpuSample
 from exporter.join import Join, Neighbour, belongs, joined, unknown
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Point
@@ -81,6 +81,15 @@ def fresh_values(gpus: Mapping[str, GpuState], now: float) -> list[Value]:
     ]
 
 
+def identities_of(gpus: Mapping[str, GpuState], now: float) -> list[GpuIdentity]:
+    """The GPUs of the machine, those included that are down."""
+    return [window.newest.identity for window in _known(gpus, now)]
+
+
+def _known(gpus: Mapping[str, GpuState], now: float) -> list[Window[GpuSample]]:
+    return [state.window for state in gpus.values() if now - state.window.newest.at <= GONE_SECONDS]
+
+
 def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes in and out of a cycle
     joins: Mapping[str, JoinState],
     engines: Mapping[str, EngineState],
@@ -93,7 +102,7 @@ def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes 
 
     Its values vanish with the engine's numbers, and where it has no GPU.
     """
-    windows = [state.window for state in gpus.values() if now - state.window.newest.at <= GONE_SECONDS]
+    windows = _known(gpus, now)
     identities = [window.newest.identity for window in windows]
     owned = {
         name: [window for window in windows if belongs(window.newest.identity, facts(name).gpus)]
@@ -107,7 +116,7 @@ def after_joins(  # noqa: PLR0913, PLR0917 - engines, their GPUs, and what goes 
             continue
         ranks = tuple(rank.window for rank in engine.ranks.values() if rank.window.newest.at >= oldest)
         neighbours = _neighbours(name, engines, owned, now)
-        missing = unknown(facts(name).gpus, identities)
+        missing = len(unknown(facts(name).gpus, identities))
         join = joined(engine.window, ranks, owned[name], neighbours, oldest, missing)
         after[name] = _after_join(state, join, facts(name), failures)
     return after

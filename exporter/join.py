@@ -49,12 +49,12 @@ def belongs(identity: GpuIdentity, wanted: Sequence[str] | None) -> bool:
     return any(not names.isdisjoint(_spellings(each)) for each in wanted)
 
 
-def unknown(wanted: Sequence[str] | None, identities: Sequence[GpuIdentity]) -> int:
-    """How many of those ``wanted`` are none of the GPUs ``identities``."""
+def unknown(wanted: Sequence[str] | None, identities: Sequence[GpuIdentity]) -> list[str]:
+    """Those ``wanted`` that are none of the GPUs ``identities``."""
     if not wanted:
-        return 0
+        return []
     names = frozenset[str]().union(*map(_names, identities))
-    return sum(names.isdisjoint(_spellings(each)) for each in wanted)
+    return [each for each in wanted if names.isdisjoint(_spellings(each))]
 
 
 def joined(  # noqa: PLR0913, PLR0917 - an engine, its GPUs, and what is known of both

@@ -71,10 +71,15 @@ def _page(publication: Publication) -> str:
         f"{recording}</nav>"
         '</header><p id="lost" class="bad" hidden>The sidecar does not answer; this page stands still.</p>'
         f'<main><p class="state">{verdict(publication)} <time>{at}</time></p>'
+        f"{_warnings(snapshot.warnings)}"
         f"{strip(publication, old)}{gpu_table(snapshot.values, snapshot.at)}"
         f"{_sources(publication)}{_signals(snapshot.values, old)}</main>"
         f"<script>{SCRIPT}</script></body></html>"
     )
+
+
+def _warnings(lines: Sequence[str]) -> str:
+    return "".join(f'<p class="state"><b class="bad">{escape(line)}</b></p>' for line in lines)
 
 
 def _sources(publication: Publication) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.headroom import DEMAND, HEADROOM
+from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.derive.latency import SATURATED, TOKEN_INTERVAL, TPOT_P99, TTFT_P50, TTFT_P99
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PREEMPTION
 from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
-from exporter.landing_gpus import gpus_of
+from exporter.landing_gpus import Gpu, gpus_of
 from exporter.landing_values import STATES, raised, shown
 from exporter.landing_values import age as duration
 from exporter.observation import ENGINE, SourceStatus
@@ -117,12 +118,14 @@ def how_old(age: float) -> str:
 def strip(publication: Publication, old: Mapping[str, float]) -> str:
     """All engines, those in the settings first; ``old`` is of :func:`ages_of_old`."""
     ranks, now = _ranks(publication.snapshot.values), present(publication)
+    gpus = _gpus(publication.snapshot.values)
     states = {status.name: status for status in publication.statuses if status.kind == ENGINE}
     blocks = []
     for engine in dict.fromkeys((*states, *(rank.engine for rank in ranks))):
         own = [rank for rank in ranks if rank.engine == engine] or [Rank(engine)]
         down = engine in states and not answers(states[engine], now)
-        blocks += [_block(rank, old.get(engine), down=down, alone=len(own) == 1) for rank in own]
+        on = gpus.get(engine, "")
+        blocks += [_block(rank, old.get(engine), down=down, alone=len(own) == 1, on=on) for rank in own]
     return "".join(blocks)
 
 
@@ -165,11 +168,35 @@ def _ranks(values: Iterable[Value]) -> list[Rank]:
     return list(ranks.values())
 
 
-def _block(rank: Rank, age: float | None, *, down: bool, alone: bool) -> str:
+def _gpus(values: Sequence[Value]) -> dict[str, str]:
+    """On which GPUs each engine runs, in words."""
+    on: dict[str, set[str]] = {}
+    for signal, labels, *_ in values:
+        if signal is ENGINE_GPU_INFO:
+            on.setdefault(labels[0], set()).add(labels[1])
+    if not on:
+        return {}
+    known = gpus_of(values)
+    return {
+        engine: _in_words([gpu for gpu in known if gpu.uuid in uuids], known) for engine, uuids in on.items()
+    }
+
+
+def _in_words(own: Sequence[Gpu], known: Sequence[Gpu]) -> str:
+    if len(own) == sum(not gpu.info["parent_uuid"] for gpu in known) > 1:
+        return f"on all {len(own)} GPUs"
+    if len(own) > 1 and all(gpu.title != gpu.uuid for gpu in own):
+        return f"on GPUs {', '.join(gpu.info['index'] for gpu in own)}"
+    return f"on {', '.join(gpu.title for gpu in own)}"
+
+
+def _block(rank: Rank, age: float | None, *, down: bool, alone: bool, on: str) -> str:
     named = rank.engine if alone else f"{rank.engine} rank {rank.name}"
     # Numbers hold for a while; once they are gone there is nothing left to be old.
     dimmed = age is not None and bool(rank.now)
     notes = [f"<small>{escape(rank.model)}</small>"] if rank.model else []
+    if on:
+        notes.append(_small(escape(on)))
     if down:
         notes.append('<b class="bad">down</b>')
     if age is not None:

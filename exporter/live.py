@@ -58,6 +58,7 @@ class LiveCycle(Generic[State]):
     skipped: int = 0
     _newest_good: Snapshot | None = None
     _logged: dict[str, float] = field(default_factory=dict)
+    _warned: set[str] = field(default_factory=set)
 
     def run_once(self) -> None:
         """Run one cycle and publish it. Raises nothing: a cycle that breaks off is logged and counted.
@@ -78,6 +79,9 @@ class LiveCycle(Generic[State]):
         for failure in snapshot.failures:
             text = f"{failure.phenomenon} of {failure.subject} can't be derived"
             self._log(f"{text}: {failure.error!r}", text, failure.error)
+        for line in set(snapshot.warnings) - self._warned:
+            logger.warning("%s", line)
+            self._warned.add(line)
         own = (
             Value(CYCLES, (), float(self.cycles), is_peak=False),
             Value(CYCLE_FAILURES, (), float(self.failures), is_peak=False),

@@ -27,9 +27,13 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All values of one cycle at ``at`` (seconds since the epoch), and whether any engine is fresh."""
+    """All values of one cycle at ``at`` (seconds since the epoch), and whether any engine is fresh.
+
+    ``warnings`` are lines on what is wrong with the settings, as they are found out now.
+    """
 
     at: float
     values: tuple[Value, ...]
     ready: bool
     failures: tuple[Failure, ...] = ()
+    warnings: tuple[str, ...] = ()

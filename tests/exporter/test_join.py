@@ -19,8 +19,8 @@ INSTANCE = GpuIdentity(
 def test_a_gpu_goes_by_its_uuid_its_index_and_its_bus_id_however_that_is_written(name: str) -> None:
     assert belongs(identity(2), ("7", name))
     assert not belongs(identity(3), (name,))
-    assert unknown((name,), (identity(2),)) == 0
-    assert unknown((name, "7"), (identity(3),)) == 2
+    assert unknown((name,), (identity(2),)) == []
+    assert unknown((name, "7"), (identity(3),)) == [name, "7"]
     assert not belongs(INSTANCE, (name,)), "an instance goes by its own name alone"
 
 
@@ -29,10 +29,10 @@ def test_without_names_it_is_all_whole_gpus() -> None:
     assert not belongs(INSTANCE, None)
     assert not belongs(identity(), ())
     assert belongs(INSTANCE, ("MIG-1",))
-    assert unknown(None, ()) == unknown((), ()) == 0
+    assert unknown(None, ()) == unknown((), ()) == []
 
 
 def test_who_tells_no_bus_id_is_not_all_that_have_none() -> None:
     bare = GpuIdentity("GPU-a")
     assert not belongs(bare, ("0", "0000:03:00.0"))
-    assert unknown(("GPU-a", "0"), (bare,)) == 1
+    assert unknown(("GPU-a", "0"), (bare,)) == ["0"]

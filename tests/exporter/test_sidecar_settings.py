@@ -130,6 +130,20 @@ def test_gpus_are_all_of_the_machine_those_named_or_none(tmp_path: Path) -> None
     assert [engine.gpus for engine in engines] == [("GPU-1",), (), None]
 
 
+def test_an_index_of_a_gpu_may_be_written_as_a_number_or_as_text(tmp_path: Path) -> None:
+    text = "engines: [{url: 'http://a', gpus: [0, '1', GPU-2, '0000:03:00.0']}]\n"
+    (engine,) = load(SidecarSettings, file=write(tmp_path, text)).engines
+    assert engine_facts(engine).gpus == ("0", "1", "GPU-2", "0000:03:00.0")
+
+
+@pytest.mark.parametrize("number", ["-1", "1.5", "true", "0000:03:00.0"])
+def test_a_number_that_is_no_index_is_no_gpu(tmp_path: Path, number: str) -> None:
+    message = refusal(
+        SidecarSettings, file=write(tmp_path, f"engines: [{{url: 'http://a', gpus: [0, {number}]}}]\n")
+    )
+    assert "engines[0].gpus[1]: " in message
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
