@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from exporter.derive.attribution import IMPOSSIBLE, SWAP_SHARE
 from exporter.derive.gpu_health import RECOVERY, RESET_XIDS, XID_ERRORS, XID_LAST
 from exporter.derive.gpu_memory import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
-from exporter.derive.inventory import GPU_INFO, GPU_UP
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_INFO, GPU_UP
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_LINK, PCIE_RATE, PCIE_SATURATION, PCIE_SOURCE
 from exporter.derive.starvation import SATURATED_FROM
 from exporter.landing_values import STATES, raised, shown
@@ -75,7 +76,7 @@ def gpus_of(values: Iterable[Value]) -> list[Gpu]:
     return sorted(found.values(), key=_place)
 
 
-def gpu_table(values: Iterable[Value], now: float) -> str:
+def gpu_table(values: Sequence[Value], now: float) -> str:
     """The table at ``now`` (seconds since the epoch), or nothing where there is no GPU."""
     gpus = gpus_of(values)
     if not gpus:
@@ -88,8 +89,34 @@ def gpu_table(values: Iterable[Value], now: float) -> str:
         f'<section class="card wide"><h2>GPUs <small>{escape(alike)}</small></h2>'
         '<table class="rows gpus"><thead><tr><th>GPU<th class="n">memory<th class="n">PCIe in<th class="n">PCIe out'
         f'<th class="use">PCIe link in use<th>of</thead><tbody>{rows}</tbody></table>'
-        f'<p class="hint">{escape(_EXPLAINED)}</p></section>'
+        f'{_swap_shares(values, gpus)}<p class="hint">{escape(_EXPLAINED)}</p></section>'
     )
+
+
+def _swap_shares(values: Sequence[Value], gpus: Sequence[Gpu]) -> str:
+    """How much of what goes over PCIe each engine's swap explains, or why that isn't known."""
+    shares: dict[str, dict[str, float]] = {}
+    for signal, labels, value, _ in values:
+        if signal is SWAP_SHARE:
+            shares.setdefault(labels[0], {})[labels[1]] = value
+        elif signal is ENGINE_GPU_INFO:
+            shares.setdefault(labels[0], {})
+    too_much = {labels[0] for signal, labels, value, _ in values if signal is IMPOSSIBLE and value}
+    down = [gpu.title for gpu in gpus if gpu.value(GPU_UP) == 0]
+    lines = []
+    for engine, told in shares.items():
+        if told:
+            said = ", ".join(
+                f"{each} {shown(SWAP_SHARE, told[each])}" for each in _DIRECTIONS if each in told
+            )
+        elif engine in too_much:
+            said = "more than they carried: these are not its GPUs, or not all of them"
+        elif down:
+            said = f"not known while a GPU of it may be down: {', '.join(down)}"
+        else:
+            said = "not known (a minute is needed, and an engine that counts what it swaps in bytes)"
+        lines.append(f'<p class="hint">of PCIe, explained by swap of {escape(engine)}: {escape(said)}</p>')
+    return "".join(lines)
 
 
 def _place(gpu: Gpu) -> tuple[bool, int, bool]:

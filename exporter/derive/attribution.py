@@ -53,8 +53,10 @@ SWAP_SHARE = Signal(
     Kind.GAUGE,
     Scope.ENGINE,
     "Share of the bytes over PCIe on all GPUs of the engine, over the trailing minute, that its own swap or offload "
-    "explains. 0 where the engine can't swap; absent where its swap is only estimated, a GPU is stale or lost, or some "
-    "of the GPUs' bytes are not known.",
+    "explains. 0 where the engine can't swap. Needs the engine's own count of swapped bytes, and no setting. Absent in "
+    "the first minute, where its swap is only estimated (vLLM V0), where one of its GPUs is stale, down or not there "
+    "(without gpus in settings, one of this machine), or some of the GPUs' bytes are not known; and where more was "
+    "swapped than went over PCIe (pcie_swap_share_impossible).",
     Confidence.ESTIMATE,
     f"swapped bytes x {HEADER_FACTOR:g} for packet headers / PCIe bytes, over the same minute; up to {SHARE_SLACK:g} "
     "it is 1, above that absent",

@@ -100,8 +100,8 @@ class EngineSource(PageSource[EngineSample]):
         keys = keys_for_bytes(self._settings, sample)
         if keys:
             _log.info(
-                "engine %s: signals in bytes of KV cache stay absent until a --config FILE sets %s or %s for it"
-                " (docs/settings.md)",
+                "engine %s: tail_fragmentation_bytes and swapped blocks stay absent until a --config FILE sets %s or %s"
+                " for it (docs/settings.md); bytes that the engine counts itself need neither",
                 self._name,
                 ", ".join(keys[:-1]),
                 keys[-1],

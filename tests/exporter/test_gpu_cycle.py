@@ -60,6 +60,21 @@ def test_an_engine_on_eight_gpus() -> None:
     assert len(of(snapshot, "gpu_up")) == 8
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        EngineFacts(),
+        EngineFacts(gpus_per_replica=8),
+        EngineFacts(kv_bytes_per_token=131072.0, gpus_per_replica=2),
+    ],
+)
+def test_what_swap_explains_needs_no_setting_and_follows_none_but_the_gpus(facts: EngineFacts) -> None:
+    _, snapshot = lived(CycleSettings({"e": facts}))
+    assert of(snapshot, "pcie_swap_share_ratio") == {
+        ("e", direction): pytest.approx(4 * 1.09 / 16) for direction in ("in", "out")
+    }
+
+
 def test_an_engine_on_some_gpus_is_compared_with_those_alone() -> None:
     _, snapshot = lived(CycleSettings({"e": EngineFacts(gpus=("0",))}))
     assert of(snapshot, "pcie_swap_share_ratio") == {}, "4.36 GB/s do not fit into 2"

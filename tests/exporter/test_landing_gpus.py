@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -15,6 +16,7 @@ from exporter.landing_strip import verdict
 from exporter.observation import Observation, SourceStatus
 from exporter.publication import Publication
 from exporter.snapshot import Snapshot
+from tests.exporter.test_gpu_cycle import engine_at, lived, node
 from tests.support.gpus import LINK_BYTES, h100, identity
 
 NOW = 1_800_000_000.0
@@ -145,3 +147,30 @@ def test_cards_call_gpus_by_their_index_and_tell_the_uuid_once() -> None:
     (card,) = (each for each in page.split("<section") if "thrashold_<wbr>gpu_<wbr>busy_<wbr>ratio" in each)
     assert words("<" + card).endswith("uuid value GPU 0 97.0 % GPU 1 97.0 %")
     assert words(page).count(identity(1).uuid) == 1, "in gpu_info"
+
+
+def shares(shown: Snapshot) -> list[str]:
+    table = gpu_table(shown.values, NOW)
+    return [words(line) for line in re.findall(r"<p.*?</p>", table) if "explained by swap" in line]
+
+
+def test_what_swap_explains_stands_beside_the_gpus() -> None:
+    _, shown = lived(CycleSettings())
+    assert shares(shown) == ["of PCIe, explained by swap of e: in 27.3 %, out 27.3 %"]
+
+
+def test_what_swap_explains_is_not_known_for_a_reason() -> None:
+    _, young = lived(CycleSettings(), 20)
+    (said,) = shares(young)
+    assert said.startswith("of PCIe, explained by swap of e: not known (a minute is needed")
+    state, _ = lived(CycleSettings(), 69)
+    lost = GpuSample(69.5, identity(7), up=False, reader_started_at=1.0)
+    most = node(69.5)
+    _, shown = step(state, 69.6, [engine_at(69.0, 4e9 * 69), replace(most, gpus=(*most.gpus[:7], lost))])
+    assert shares(shown) == [
+        "of PCIe, explained by swap of e: not known while a GPU of it may be down: GPU 7"
+    ]
+
+
+def test_without_an_engine_on_gpus_nothing_is_said_of_swap() -> None:
+    assert shares(snapshot()) == []

@@ -37,9 +37,9 @@ def test_the_log_says_once_what_signals_in_bytes_need(
 
     with caplog.at_level(logging.INFO):
         run(work())
-    said = [line for record in caplog.records if "in bytes" in (line := record.getMessage())]
+    said = [line for record in caplog.records if "stay absent" in (line := record.getMessage())]
     expected = (
-        f"engine worker-1: signals in bytes of KV cache stay absent until a --config FILE sets {keys} for it"
-        " (docs/settings.md)"
+        f"engine worker-1: tail_fragmentation_bytes and swapped blocks stay absent until a --config FILE sets {keys}"
+        " for it (docs/settings.md); bytes that the engine counts itself need neither"
     )
     assert said == ([] if keys is None else [expected])
