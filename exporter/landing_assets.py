@@ -45,7 +45,8 @@ thead th{border-top:0}
 .n{text-align:right;padding-right:0;padding-left:.5rem;font-variant-numeric:tabular-nums;white-space:nowrap}
 .wide{margin:.75rem 0}
 .bar{width:6rem;height:.6rem;vertical-align:baseline;margin-right:.3rem}
-.bar .room{fill:var(--line)}.bar .used{fill:var(--lagging)}.bar .high{fill:var(--ink)}.bar .notch{fill:var(--card)}
+.bar .room{fill:var(--line)}.bar .used{fill:var(--lagging)}.bar.full .used{fill:var(--bad)}
+.bar .high{fill:var(--ink)}.bar .notch{fill:var(--card)}
 .gpus td{vertical-align:baseline}
 .gpus .use{padding-left:1.2rem}
 .gpus .n small{display:block}

@@ -11,7 +11,7 @@ from exporter.derive.gpu_health import RECOVERY, RESET_XIDS, XID_ERRORS, XID_LAS
 from exporter.derive.gpu_memory import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
 from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_INFO, GPU_UP
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_LINK, PCIE_RATE, PCIE_SATURATION, PCIE_SOURCE
-from exporter.derive.starvation import SATURATED_FROM
+from exporter.derive.starvation import SATURATED_FROM, STARVED
 from exporter.landing_values import STATES, raised, shown
 from exporter.landing_values import age as duration
 from exporter.signal import PEAK_SECONDS, Scope, Signal
@@ -29,6 +29,8 @@ _REMEDIES = {
     7: "reboot the system",
 }
 """What the codes of gpu_recovery_action ask for."""
+STARVED_FROM = 0.5
+"""Of a minute: a GPU that stands still for PCIe that long has become what its link is, and not what it could do."""
 _EXPLAINED = (
     "Bars: the fuller direction of the PCIe link over the trailing 10 s; the dark line is the peak of "
     f"{PEAK_SECONDS:g} s, the notch is at {SATURATED_FROM * 100:.0f} %, from where on a link counts as full "
@@ -84,13 +86,23 @@ def gpu_table(values: Sequence[Value], now: float) -> str:
     names = {gpu.info["name"] for gpu in gpus if not gpu.info["parent_uuid"]}
     # eight of the same kind need not say it eight times
     alike = names.pop() if len(names) == 1 else ""
-    rows = "".join(_row(gpu, alike, now) for gpu in gpus)
+    starved = starving(values)
+    rows = "".join(_row(gpu, alike, now, starved.get(gpu.uuid)) for gpu in gpus)
     return (
         f'<section class="card wide"><h2>GPUs <small>{escape(alike)}</small></h2>'
         '<table class="rows gpus"><thead><tr><th>GPU<th class="n">memory<th class="n">PCIe in<th class="n">PCIe out'
         f'<th class="use">PCIe link in use<th>of</thead><tbody>{rows}</tbody></table>'
         f'{_swap_shares(values, gpus)}<p class="hint">{escape(_EXPLAINED)}</p></section>'
     )
+
+
+def starving(values: Iterable[Value]) -> dict[str, float]:
+    """Those GPUs that stand still for PCIe, by UUID, each with the share of the trailing minute."""
+    found: dict[str, float] = {}
+    for signal, labels, value, _ in values:
+        if signal is STARVED and value >= STARVED_FROM:
+            found[labels[1]] = max(value, found.get(labels[1], 0.0))
+    return found
 
 
 def _swap_shares(values: Sequence[Value], gpus: Sequence[Gpu]) -> str:
@@ -125,9 +137,12 @@ def _place(gpu: Gpu) -> tuple[bool, int, bool]:
     return (not index.isdecimal(), int(index) if index.isdecimal() else 0, bool(info["parent_uuid"]))
 
 
-def _row(gpu: Gpu, alike: str, now: float) -> str:
+def _row(gpu: Gpu, alike: str, now: float, starved: float | None) -> str:
     name = "" if gpu.info["name"] == alike else f" <small>{escape(gpu.info['name'])}</small>"
-    troubles = " " + " · ".join(_troubles(gpu, now))
+    notes = list(_troubles(gpu, now))
+    if starved is not None:
+        notes.append(f'<b class="bad">waits for PCIe {shown(STARVED, starved)} of a minute</b>')
+    troubles = " " + " · ".join(notes)
     return (
         f'<tr><td class="name" title="{escape(gpu.uuid)}">{escape(gpu.title)}{name}{troubles}'
         f'<td class="n" data-is="memory">{_memory(gpu)}'
@@ -165,8 +180,9 @@ def _bar(gpu: Gpu) -> str:
     peaks = [gpu.peak.get((PCIE_SATURATION, (each,))) or 0.0 for each in _DIRECTIONS]
     high = max(share, *peaks)
     text = f"{share * 100:.0f} % of the link, peak {high * 100:.0f} %"
+    full = " full" if share >= SATURATED_FROM else ""
     return (
-        f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{text}">'
+        f'<svg class="bar{full}" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{text}">'
         f'<rect class="room" width="100" height="8"/><rect class="used" width="{share * 100:.1f}" height="8"/>'
         f'<rect class="high" x="{min(99.0, high * 100):.1f}" width="1" height="8"/>'
         f'<rect class="notch" x="{SATURATED_FROM * 100:.1f}" width=".5" height="8"/></svg> '

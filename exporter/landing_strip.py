@@ -15,7 +15,7 @@ from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PR
 from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
-from exporter.landing_gpus import Gpu, gpus_of
+from exporter.landing_gpus import Gpu, gpus_of, starving
 from exporter.landing_values import STATES, raised, shown
 from exporter.landing_values import age as duration
 from exporter.observation import ENGINE, SourceStatus
@@ -146,16 +146,20 @@ def verdict(publication: Publication) -> str:
     return " ".join((f'<b class="{kind}">{text}</b>', *_alarms(publication.snapshot.values)))
 
 
-def _alarms(values: Iterable[Value]) -> Iterable[str]:
+def _alarms(values: Sequence[Value]) -> Iterable[str]:
     found: dict[Signal, list[str]] = {}
     for signal, labels, value, is_peak in values:
         # One with labels of its own speaks of a number and not of the engine or the GPU.
         if signal.scope in _ALARMING and not signal.labels and not is_peak and raised(signal, value):
             found.setdefault(signal, []).append(labels[0])
-    named = {gpu.uuid: gpu.title for gpu in gpus_of(values)} if found else {}
+    starved = starving(values)
+    named = {gpu.uuid: gpu.title for gpu in gpus_of(values)} if found or starved else {}
     for signal, whose in found.items():
         names = dict.fromkeys(named.get(each, each) for each in whose)
         yield f'<b class="bad">{STATES[signal].word}: {escape(", ".join(names))}</b>'
+    if starved:
+        waiting = [title for uuid, title in named.items() if uuid in starved]
+        yield f'<b class="bad">waits for PCIe: {escape(", ".join(waiting))}</b>'
 
 
 def _ranks(values: Iterable[Value]) -> list[Rank]:

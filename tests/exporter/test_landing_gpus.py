@@ -9,13 +9,15 @@ from html import unescape
 import pytest
 
 from exporter.cycle import CycleSettings, initial, step
+from exporter.derive.pcie import PCIE_SATURATION
+from exporter.derive.starvation import STARVED
 from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample, PcieLink
 from exporter.landing import landing_page
 from exporter.landing_gpus import gpu_table
 from exporter.landing_strip import verdict
 from exporter.observation import Observation, SourceStatus
 from exporter.publication import Publication
-from exporter.snapshot import Snapshot
+from exporter.snapshot import Snapshot, Value
 from tests.exporter.test_gpu_cycle import engine_at, lived, node
 from tests.support.gpus import LINK_BYTES, h100, identity
 
@@ -174,3 +176,33 @@ def test_what_swap_explains_is_not_known_for_a_reason() -> None:
 
 def test_without_an_engine_on_gpus_nothing_is_said_of_swap() -> None:
     assert shares(snapshot()) == []
+
+
+def starved(*shares: float) -> tuple[Value, ...]:
+    told = (
+        Value(STARVED, ("e", identity(index).uuid), share, is_peak=False)
+        for index, share in enumerate(shares)
+    )
+    return (*snapshot(gpus=len(shares)).values, *told)
+
+
+def test_a_gpu_that_waits_for_pcie_is_trouble_in_its_row_and_on_top() -> None:
+    values = starved(0.0, 1.0, 0.49, 0.5)
+    shown = Snapshot(NOW, values, ready=True)
+    assert "waits for PCIe: GPU 1, GPU 3" in words(verdict(Publication(shown, (UP,))))
+    told = ["waits for PCIe" in row for row in rows(shown)]
+    assert told == [False, True, False, True]
+    assert "waits for PCIe 100.0 % of a minute" in rows(shown)[1]
+
+
+def test_no_gpu_waits_for_pcie_where_none_does() -> None:
+    assert "waits" not in verdict(Publication(Snapshot(NOW, starved(0.0, 0.4), ready=True), (UP,)))
+
+
+@pytest.mark.parametrize(("share", "marked"), [(0.79, 0), (0.81, 1)])
+def test_a_link_counts_as_full_from_the_notch_on(share: float, marked: int) -> None:
+    values = [
+        each._replace(value=share) if each.signal is PCIE_SATURATION and each.labels[1] == "in" else each
+        for each in snapshot(gpus=1).values
+    ]
+    assert gpu_table(values, NOW).count('class="bar full"') == marked
