@@ -9,7 +9,7 @@ from html import escape
 from exporter.derive.attribution import IMPOSSIBLE, SWAP_SHARE
 from exporter.derive.gpu_health import RECOVERY, RESET_XIDS, XID_ERRORS, XID_LAST
 from exporter.derive.gpu_memory import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
-from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_INFO, GPU_UP
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_DOWN_INFO, GPU_INFO, GPU_UP
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_LINK, PCIE_RATE, PCIE_SATURATION, PCIE_SOURCE
 from exporter.derive.starvation import SATURATED_FROM, STARVED
 from exporter.landing_values import STATES, raised, shown
@@ -29,6 +29,15 @@ _REMEDIES = {
     7: "reboot the system",
 }
 """What the codes of gpu_recovery_action ask for."""
+_DOWN = {
+    "": "down",
+    "gpu_lost": "lost",
+    "gpu_ill": "ill",
+    "hung": "hangs",
+    "stale": "stands still",
+    "gone": "gone",
+}
+"""What a GPU that is down is called, by why; else by the reader's own reason."""
 STARVED_FROM = 0.5
 """Of a minute: a GPU that stands still for PCIe that long has become what its link is, and not what it could do."""
 _EXPLAINED = (
@@ -60,6 +69,12 @@ class Gpu:
         """What gpu_info tells."""
         told = next(iter(self.labels(GPU_INFO)), ("",) * len(GPU_INFO.labels))
         return dict(zip(GPU_INFO.labels, told, strict=True))
+
+    @property
+    def down_word(self) -> str:
+        """What has become of one that is down, in a word or two."""
+        (reason,) = next(iter(self.labels(GPU_DOWN_INFO)), ("",))
+        return _DOWN.get(reason) or f"down: {reason.replace('_', ' ')}"
 
     @property
     def title(self) -> str:
@@ -191,10 +206,11 @@ def _bar(gpu: Gpu) -> str:
 
 
 def _troubles(gpu: Gpu, now: float) -> Iterable[str]:
-    for signal in (GPU_UP, PCIE_DOWNGRADED):
-        value = gpu.value(signal)
-        if value is not None and raised(signal, value):
-            yield f'<b class="bad">{STATES[signal].word}</b>'
+    if gpu.value(GPU_UP) == 0:
+        yield f'<b class="bad">{escape(gpu.down_word)}</b>'
+    value = gpu.value(PCIE_DOWNGRADED)
+    if value is not None and raised(PCIE_DOWNGRADED, value):
+        yield f'<b class="bad">{STATES[PCIE_DOWNGRADED].word}</b>'
     remedy = _REMEDIES.get(int(gpu.value(RECOVERY) or 0))
     if remedy is not None:
         yield f'<b class="bad">the driver says: {remedy}</b>'

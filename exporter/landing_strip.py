@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.headroom import DEMAND, HEADROOM
-from exporter.derive.inventory import ENGINE_GPU_INFO
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_UP
 from exporter.derive.latency import SATURATED, TOKEN_INTERVAL, TPOT_P99, TTFT_P50, TTFT_P99
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PREEMPTION
 from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
@@ -153,13 +153,33 @@ def _alarms(values: Sequence[Value]) -> Iterable[str]:
         if signal.scope in _ALARMING and not signal.labels and not is_peak and raised(signal, value):
             found.setdefault(signal, []).append(labels[0])
     starved = starving(values)
-    named = {gpu.uuid: gpu.title for gpu in gpus_of(values)} if found or starved else {}
+    gpus = gpus_of(values) if found or starved else []
     for signal, whose in found.items():
-        names = dict.fromkeys(named.get(each, each) for each in whose)
-        yield f'<b class="bad">{STATES[signal].word}: {escape(", ".join(names))}</b>'
+        if signal is GPU_UP:
+            yield from _down(gpus)
+        elif signal.scope is Scope.GPU:
+            yield _alarm(STATES[signal].word, _named([gpu for gpu in gpus if gpu.uuid in whose], gpus))
+        else:
+            yield _alarm(STATES[signal].word, ", ".join(dict.fromkeys(whose)))
     if starved:
-        waiting = [title for uuid, title in named.items() if uuid in starved]
-        yield f'<b class="bad">waits for PCIe: {escape(", ".join(waiting))}</b>'
+        yield _alarm("waits for PCIe", _named([gpu for gpu in gpus if gpu.uuid in starved], gpus))
+
+
+def _down(gpus: Sequence[Gpu]) -> Iterable[str]:
+    words: dict[str, list[Gpu]] = {}
+    for gpu in gpus:
+        if gpu.value(GPU_UP) == 0:
+            words.setdefault(gpu.down_word, []).append(gpu)
+    for word, own in words.items():
+        yield _alarm(word, _named(own, gpus))
+
+
+def _named(own: Sequence[Gpu], gpus: Sequence[Gpu]) -> str:
+    return f"all {len(own)} GPUs" if len(own) == len(gpus) > 1 else ", ".join(gpu.title for gpu in own)
+
+
+def _alarm(word: str, whose: str) -> str:
+    return f'<b class="bad">{escape(word)}: {escape(whose)}</b>'
 
 
 def _ranks(values: Iterable[Value]) -> list[Rank]:

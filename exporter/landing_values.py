@@ -32,7 +32,7 @@ STATES: Mapping[Signal, State] = {
     DEADLOCKED: State(1.0, "deadlocked", "not deadlocked"),
     KV_LEAK: State(1.0, "leaking"),
     SATURATED: State(1.0, "a floor, the truth is above"),
-    GPU_UP: State(0.0, "lost", "up"),
+    GPU_UP: State(0.0, "down", "up"),
     PCIE_DOWNGRADED: State(1.0, "PCIe link downgraded"),
     IMPOSSIBLE: State(1.0, "swap doesn't fit its GPUs' PCIe"),
     SOURCE_UP: State(0.0, "down", "up"),

@@ -31,6 +31,17 @@ GPU_INFO = Signal(
     ("identity",),
     labels=("index", "name", "pci_bus_id", "driver", "parent_uuid"),
 )
+GPU_DOWN_INFO = Signal(
+    "gpu_down_info",
+    Kind.GAUGE,
+    Scope.GPU,
+    "1 while a GPU can't be read, with why: gpu_lost, gpu_ill, hung (a call of the driver doesn't come back), stale "
+    "(its numbers stand still), gone (nobody lists it any more) or what else its reader says (docs/gpus.md).",
+    Confidence.MEASURED,
+    "the last read of the GPU",
+    ("up", "down_because"),
+    labels=("reason",),
+)
 GPU_READ_ERRORS = Signal(
     "gpu_read_errors_total",
     Kind.COUNTER,
@@ -64,7 +75,7 @@ def _inventory(
     window: Window[GpuSample], _facts: EngineFacts, state: InventoryState
 ) -> tuple[InventoryState, tuple[Point, ...]]:
     now = window.newest
-    seen = (now.up, now.identity, now.errors_total)
+    seen = (now.up, now.down_because, now.identity, now.errors_total)
     if seen != state.seen:
         state = InventoryState(seen, tuple(_told(now)))
     return state, state.told
@@ -72,6 +83,8 @@ def _inventory(
 
 def _told(now: GpuSample) -> Iterator[Point]:
     yield Point(GPU_UP, (), float(now.up))
+    if not now.up and now.down_because:
+        yield Point(GPU_DOWN_INFO, (now.down_because,), 1.0)
     which = now.identity
     index = "" if which.device_index is None else str(which.device_index)
     yield Point(GPU_INFO, (index, which.name, which.pci_bus_id, which.driver, which.parent_uuid), 1.0)
@@ -84,5 +97,7 @@ def _join(join: Join, _facts: EngineFacts) -> Iterator[Point]:
         yield Point(ENGINE_GPU_INFO, (window.newest.identity.uuid,), 1.0)
 
 
-INVENTORY = Phenomenon("gpu_inventory", (GPU_UP, GPU_INFO, GPU_READ_ERRORS), _inventory, InventoryState())
+INVENTORY = Phenomenon(
+    "gpu_inventory", (GPU_UP, GPU_DOWN_INFO, GPU_INFO, GPU_READ_ERRORS), _inventory, InventoryState()
+)
 JOIN = stateless("engine_gpus", (ENGINE_GPU_INFO,), _join)

@@ -43,6 +43,10 @@ def snapshot(*last: GpuSample, seconds: int = 20, gpus: int = 2) -> Snapshot:
     return shown
 
 
+def down(reason: str, index: int = 1) -> GpuSample:
+    return GpuSample(NOW, identity(index), up=False, down_because=reason, reader_started_at=1.0)
+
+
 def words(html: str) -> str:
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))).strip()
 
@@ -76,7 +80,13 @@ def test_kinds_that_differ_are_said_in_each_row() -> None:
 @pytest.mark.parametrize(
     ("sample", "trouble"),
     [
-        (GpuSample(NOW, identity(1), up=False, reader_started_at=1.0), "lost"),
+        (down("gpu_lost"), "lost"),
+        (down("gpu_ill"), "ill"),
+        (down("hung"), "hangs"),
+        (down("stale"), "stands still"),
+        (down("gone"), "gone"),
+        (down("no_permission"), "down: no permission"),
+        (down(""), "down"),
         (h100(NOW, 1)._replace(link=PcieLink(5, 8, 5, 16)), "PCIe link downgraded"),
     ],
 )
@@ -90,7 +100,13 @@ def test_trouble_stands_in_words_beside_the_gpu_and_on_top(sample: GpuSample, tr
 
 def test_a_lost_gpu_still_tells_the_xid_that_took_it() -> None:
     lost = GpuSample(
-        NOW, identity(1), up=False, reader_started_at=1.0, xids_total=((79, 1.0),), xid_last_at=NOW - 65
+        NOW,
+        identity(1),
+        up=False,
+        down_because="gpu_lost",
+        reader_started_at=1.0,
+        xids_total=((79, 1.0),),
+        xid_last_at=NOW - 65,
     )
     shown = snapshot(lost)
     assert rows(shown)[1] == "GPU 1 lost · XID 79 last 65.0 s ago — — — — —"
@@ -206,3 +222,13 @@ def test_a_link_counts_as_full_from_the_notch_on(share: float, marked: int) -> N
         for each in snapshot(gpus=1).values
     ]
     assert gpu_table(values, NOW).count('class="bar full"') == marked
+
+
+def test_gpus_that_are_down_are_told_apart_on_top_and_all_of_them_are_not_listed() -> None:
+    some = snapshot(down("hung", 0), down("gone", 2), down("hung", 3), gpus=4)
+    said = words(verdict(Publication(some, (UP,))))
+    assert "hangs: GPU 0, GPU 3" in said
+    assert "gone: GPU 2" in said
+    every = snapshot(*(down("gpu_lost", index) for index in range(4)), gpus=4)
+    assert "lost: all 4 GPUs" in words(verdict(Publication(every, (UP,))))
+    assert "GPU 0" not in words(verdict(Publication(every, (UP,))))
