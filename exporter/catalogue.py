@@ -17,6 +17,7 @@ from exporter.derive import (
     gpu_health,
     gpu_load,
     gpu_memory,
+    gpu_processes,
     headroom,
     inventory,
     kv_events,
@@ -75,6 +76,7 @@ ENGINE_PHENOMENA: tuple[Phenomenon[Window[EngineSample], Any], ...] = (
 GPU_PHENOMENA: tuple[Phenomenon[Window[GpuSample], Any], ...] = (
     inventory.INVENTORY,
     gpu_memory.MEMORY,
+    gpu_processes.PROCESSES,
     gpu_load.LOAD,
     pcie.PCIE,
     nvlink.NVLINK,

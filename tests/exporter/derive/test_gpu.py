@@ -7,9 +7,10 @@ import math
 from exporter.derive.gpu_health import ERRORS, HEALTH
 from exporter.derive.gpu_load import LOAD
 from exporter.derive.gpu_memory import MEMORY
+from exporter.derive.gpu_processes import PROCESSES
 from exporter.derive.nvlink import NVLINK
 from exporter.derive.phenomenon import EngineFacts
-from exporter.gpu_sample import GpuHealth, GpuMemory, GpuSample, GpuUtilisation, NvLink
+from exporter.gpu_sample import GpuHealth, GpuMemory, GpuProcess, GpuSample, GpuUtilisation, NvLink
 from exporter.window import Window
 from tests.support.derive import gpu, last, run
 
@@ -22,6 +23,23 @@ def test_memory() -> None:
     }
     assert "gpu_memory_reserved_bytes" not in last(MEMORY, [gpu(0, memory=GpuMemory(80e9, 60e9))])
     assert last(MEMORY, [gpu(0)]) == {}
+
+
+def test_processes_are_counted_and_those_whose_memory_is_told_stand_by_their_ids() -> None:
+    seen = (GpuProcess(7, 60e9), GpuProcess(12, None), GpuProcess(9, 0.0))
+    assert last(PROCESSES, [gpu(0, processes=seen)]) == {
+        "gpu_processes": 3,
+        "gpu_process_memory_bytes{7}": 60e9,
+        "gpu_process_memory_bytes{9}": 0,
+    }
+    assert last(PROCESSES, [gpu(0, processes=())]) == {"gpu_processes": 0}
+    assert last(PROCESSES, [gpu(0)]) == {}, "not asked for"
+
+
+def test_of_many_processes_the_largest_are_told() -> None:
+    said = last(PROCESSES, [gpu(0, processes=tuple(GpuProcess(pid, pid * 1e6) for pid in range(1, 200)))])
+    assert said.pop("gpu_processes") == 199
+    assert said == {f"gpu_process_memory_bytes{{{pid}}}": pid * 1e6 for pid in range(184, 200)}
 
 
 def test_load_is_told_where_it_can_be_right() -> None:
