@@ -22,7 +22,7 @@ from typing import IO, TypeAlias
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from exporter.recorder_request import REFUSED, Request, understood
+from exporter.recorder_request import EMPTY, REFUSED, Request, understood
 from exporter.service import accepts_gzip
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ _PATIENCE_SECONDS = 1.0
 _RETRY_SECONDS = 10
 _END_STEP_SECONDS = 0.005
 _LAST_SECONDS = 0.04
+_STATUS_OF_EXIT = {REFUSED: 400, EMPTY: 404}
 _PACKAGES = str(Path(__file__).resolve().parents[1])
 
 
@@ -137,7 +138,7 @@ async def _answer(child: Child, zipped: bool, scope: Scope, receive: Receive, se
     """Answer with what ``child`` writes, or with its reason where it writes nothing."""
     piece = await _read(child.stdout)
     if not piece:
-        status = 400 if await _end_of(child) == REFUSED else 503
+        status = _STATUS_OF_EXIT.get(await _end_of(child), 503)
         await _refusal(status, await _last_line(child))(scope, receive, send)
         return
     await _begin(send, zipped=zipped)

@@ -17,8 +17,8 @@ from typing import NoReturn
 from exporter.recorder_export import export_openmetrics
 from exporter.recorder_file import RecordingError
 from exporter.recorder_reader import Recording
-from exporter.recorder_request import FAILED, REFUSED
-from exporter.recorder_selection import Selection, UnknownSignalError
+from exporter.recorder_request import EMPTY, FAILED, REFUSED
+from exporter.recorder_selection import Selection, UnknownSignalError, nothing_in
 
 _NICENESS = 10
 _GZIP_LEVEL = 4
@@ -34,6 +34,9 @@ def main(request: str) -> None:
     out = open(1, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - ends with the process
     try:
         with Recording(Path(asked["path"])) as recording:
+            empty = nothing_in(recording, selection)
+            if empty:
+                _leave(EMPTY, empty)
             if asked["zipped"]:
                 with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_GZIP_LEVEL, mtime=0) as zipped:
                     export_openmetrics(recording, zipped, selection)

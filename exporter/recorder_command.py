@@ -17,8 +17,13 @@ from exporter.recorder_export import export_openmetrics
 from exporter.recorder_file import RecordingError
 from exporter.recorder_info import lines, overview
 from exporter.recorder_reader import Recording
-from exporter.recorder_selection import Selection, UnknownSignalError
+from exporter.recorder_selection import Selection, UnknownSignalError, nothing_in
 from exporter.recorder_times import instant
+
+_OTHER_FORMATS = frozenset(
+    {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xlsx", ".feather", ".arrow", ".pq", ".gz"}
+)
+"""Endings that promise what isn't written: neither OpenMetrics nor, by its one name, Parquet."""
 
 
 class Instant(click.ParamType[float]):
@@ -68,7 +73,12 @@ def info(file: Path, signals: bool) -> None:  # noqa: FBT001 - click calls by na
     type=click.Path(path_type=Path),
     help="Where to write: Parquet where it ends in .parquet, else OpenMetrics; - is standard output.",
 )
-@click.option("--from", "start", type=Instant(), help="Begin here: seconds since the epoch or ISO 8601.")
+@click.option(
+    "--from",
+    "start",
+    type=Instant(),
+    help="Begin here: seconds since the epoch or ISO 8601 (UTC unless it names a zone).",
+)
 @click.option("--to", "end", type=Instant(), help="End before this.")
 @click.option(
     "--signal", "signals", metavar="NAME", multiple=True, help="Only this signal. Repeatable.  [default: all]"
@@ -78,12 +88,18 @@ def export(file: Path, out: Path, start: float | None, end: float | None, signal
 
     Also while it is being written. A sidecar that records gives the same at /api/v1/recorder.
     """
+    if out.suffix.lower() in _OTHER_FORMATS:
+        raise click.UsageError(
+            f"{out}: can't write {out.suffix}; end it in .parquet for Parquet, in .om for OpenMetrics"
+        )
     write = _parquet() if out.suffix == ".parquet" else export_openmetrics
     if start is not None and end is not None and start >= end:
         raise click.UsageError("--from must be before --to")
     try:
         with Recording(file) as recording, _written(out) as stream:
-            written = write(recording, stream, Selection(start, end, signals))
+            selection = Selection(start, end, signals)
+            written = write(recording, stream, selection)
+            empty = "" if written else nothing_in(recording, selection)
     except UnknownSignalError as error:
         raise click.UsageError(str(error)) from error
     except RecordingError as error:
@@ -94,7 +110,7 @@ def export(file: Path, out: Path, start: float | None, end: float | None, signal
     except OSError as error:
         raise click.ClickException(f"can't write {out}: {error.strerror}") from error
     else:
-        click.echo(f"{written} values", err=True)
+        click.echo(f"{written} values" + (f": {empty}" if empty else ""), err=True)
 
 
 def _parquet() -> Callable[[Recording, BinaryIO, Selection], int]:

@@ -93,6 +93,15 @@ class Recording:
         )
         return int(rows[0][0])
 
+    def span(self) -> tuple[float, float] | None:
+        """When the first and the last cycle were; None where there is none."""
+        rows = self._execute(
+            "SELECT min(first), max(last) FROM (SELECT min(start) AS first, max(last) AS last FROM chunk"
+            " UNION ALL SELECT min(at), max(at) FROM tick)"
+        )
+        first, last = rows[0]
+        return None if first is None else (first / 1000, last / 1000)
+
     def times(self) -> array[float]:
         """When each cycle was, in seconds since the epoch, rising."""
         times = array("d")

@@ -9,8 +9,9 @@ from exporter.recorder_times import instant
 
 DEFAULT_SECONDS = 3600.0
 """What is given where nobody says from when."""
-REFUSED, FAILED = 2, 1
-"""Exit codes: what was asked for makes no sense; it can't be done now. A line on standard error says why."""
+REFUSED, FAILED, EMPTY = 2, 1, 3
+"""Exit codes: what was asked for makes no sense; it can't be done now; nothing was recorded in that time. A line on
+standard error says why."""
 
 
 @dataclass(frozen=True, slots=True)

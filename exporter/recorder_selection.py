@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from exporter.recorder_reader import Family, Recording, Series
+from exporter.recorder_times import shown
 from exporter.signal import PEAK_SUFFIX, PREFIX, Kind
 
 _VALUES_AT_ONCE = 1_500_000
@@ -63,6 +64,21 @@ def selected(recording: Recording, selection: Selection) -> Iterator[tuple[Famil
                 times, values = _where(counted, times), _where(counted, values)
             if times:
                 yield family, Series(family.name, family.kind, family.series[number], times, values)
+
+
+def nothing_in(recording: Recording, selection: Selection) -> str:
+    """One line where nothing was recorded in the range of a selection, which says what was; else nothing."""
+    found = recording.span()
+    if found is None:
+        return "nothing is recorded yet"
+    first, last = found
+    is_outside = (selection.end is not None and selection.end <= first) or (
+        selection.start is not None and selection.start > last
+    )
+    if not is_outside and recording.cycles(selection.start, selection.end):
+        return ""
+    where = "" if is_outside else ", with gaps"
+    return f"nothing was recorded in that time: the recording is from {shown(first)} to {shown(last)}{where}"
 
 
 def _where(holds: list[bool], values: array[float]) -> array[float]:

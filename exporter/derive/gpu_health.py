@@ -52,7 +52,8 @@ ECC_ERRORS = Signal(
     "gpu_ecc_errors_total",
     Kind.COUNTER,
     Scope.GPU,
-    "Errors of the GPU's memories that ECC corrected or could not correct. Counted from when the sidecar started.",
+    "Errors of the GPU's memories that ECC corrected or could not correct. Counted from when the sidecar started. Of "
+    "uncorrected ones drain the GPU and reset it; if they come again, have it exchanged.",
     Confidence.MEASURED,
     _FROM_ZERO,
     ("ecc_errors_total",),
@@ -73,7 +74,8 @@ THROTTLE = Signal(
     "gpu_throttle_seconds_total",
     Kind.COUNTER,
     Scope.GPU,
-    "Seconds in which the GPU ran slower than it could, by reason. Counted from when the sidecar started.",
+    "Seconds in which the GPU ran slower than it could, by reason. Counted from when the sidecar started. Of heat look "
+    "to fans and air, of power to the limit that is set and to the supply.",
     Confidence.MEASURED,
     _FROM_ZERO,
     ("throttle_seconds_total",),

@@ -102,7 +102,7 @@ PCIE_AMBIGUOUS = Signal(
     Kind.COUNTER,
     Scope.GPU,
     "Intervals between reads in which a 32-bit byte counter may have wrapped more than once: their bytes are not known "
-    "and in no total.",
+    "and in no total. If it keeps rising, the sidecar comes late to read: give this machine's CPU some room.",
     Confidence.MEASURED,
     "counted by the reader: what the link can carry x time reaches 2^32",
     ("ambiguous_intervals_total",),
@@ -112,7 +112,7 @@ PCIE_DISAGREEMENTS = Signal(
     Kind.COUNTER,
     Scope.GPU,
     "Intervals in which one source of PCIe bytes said that nothing moved and another that something did; the one that "
-    "moved is believed.",
+    "moved is believed. If it keeps rising, profiling on this GPU is stuck: restart DCGM, or whatever else profiles.",
     Confidence.MEASURED,
     "counted by the reader",
     ("disagreements_total",),

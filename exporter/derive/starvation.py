@@ -27,7 +27,8 @@ STARVED = Signal(
     Kind.GAUGE,
     Scope.ENGINE,
     "Share of the trailing 60 s in which the GPU was idle while the engine had sequences running and the GPU's PCIe "
-    "link was full in one direction.",
+    "link was full in one direction. If pcie_swap_share_ratio is high too, let the engine swap less: fewer sequences, "
+    "shorter prompts, more KV cache; else look for what else loads it.",
     Confidence.ESTIMATE,
     f"seconds with running > 0, PCIe at {SATURATED_FROM:g} or more of its link (while downgraded, of what is left of "
     "it), and SMs active for {IDLE_UP_TO:g} of it or less; without profiling counters, kernels running that much or "

@@ -179,6 +179,17 @@ def test_the_end_is_open_and_the_start_an_hour_before(query: str, start: float, 
     assert (request.start, request.end) == (start, end)
 
 
+@pytest.mark.parametrize(
+    "given", [{"to": START - 1}, {"from_": START - 9000, "to": START - 7200}, {"from_": START + 1e9}]
+)
+def test_a_time_of_which_nothing_is_recorded_is_a_404_that_says_what_is(
+    sidecar: Sidecar, given: dict[str, float]
+) -> None:
+    answer = get(sidecar, **given)
+    assert answer.status_code == 404
+    assert answer.text.startswith("nothing was recorded in that time: the recording is from ")
+
+
 def test_there_is_none_where_nothing_is_recorded() -> None:
     with hanging_engine() as url, running("--engine", url) as other:
         answer = get(other)

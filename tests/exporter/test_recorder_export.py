@@ -153,6 +153,24 @@ def test_the_command_takes_times_as_people_write_them(
     assert call(file, "-o", out, "--from", start, "--to", end) == (0, "30 values\n")
 
 
+@pytest.mark.parametrize("name", ["flight.csv", "flight.JSON", "flight.pq", "flight.om.gz"])
+def test_the_command_writes_no_format_under_the_name_of_another(
+    file: Path, tmp_path: Path, name: str
+) -> None:
+    code, error = call(file, "-o", tmp_path / name)
+    assert code == 2
+    assert "end it in .parquet for Parquet, in .om for OpenMetrics" in " ".join(error.split())
+    assert not (tmp_path / name).exists()
+
+
+def test_the_command_says_when_there_was_nothing(file: Path, tmp_path: Path) -> None:
+    _, error = call(file, "-o", tmp_path / "a", "--to", "1000")
+    assert error.startswith(
+        "0 values: nothing was recorded in that time: the recording is from 2027-01-15T08:00:00Z to "
+    )
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "# EOF\n"
+
+
 def test_the_command_says_what_it_can_not_use(file: Path, tmp_path: Path) -> None:
     for arguments, text in (
         (["-o", tmp_path / "a", "--signal", "nothing"], "no signal nothing is recorded\n"),
