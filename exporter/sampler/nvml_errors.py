@@ -112,11 +112,18 @@ def read_error(call: str, error: Exception) -> ReadError:
     return ReadError(reason, remedy, f"{call}: {name}: {error}")
 
 
+def advised(error: ReadError) -> ReadError:
+    """The same, with what to do about it, unless that stands there."""
+    what_to_do = advice(error.reason)
+    if not what_to_do or what_to_do in str(error):
+        return error
+    return ReadError(error.reason, error.remedy, f"{error}: {what_to_do}")
+
+
 def opening_error(error: ReadError) -> ReadError:
     """Why the library can't be opened, with what to do about it.
 
     It can be tried again, but for a library that doesn't fit its driver: it stays mapped until the process ends.
     """
-    what_to_do = advice(error.reason)
     remedy = Remedy.REOPEN if error.reason == Reason.VERSION_MISMATCH else Remedy.RETRY
-    return ReadError(error.reason, remedy, f"{error}: {what_to_do}" if what_to_do else str(error))
+    return ReadError(error.reason, remedy, str(advised(error)))

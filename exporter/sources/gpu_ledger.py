@@ -7,11 +7,11 @@ shown as down, and why. Counters go on over the sampler's restarts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from exporter.gpu_sample import GpuSample
-from exporter.sampler.frame import HUNG_SECONDS, Frame
+from exporter.gpu_sample import GpuIdentity, GpuSample
+from exporter.sampler.frame import HUNG_SECONDS, Frame, Unopened
 from exporter.sampler.reasons import Reason
 from exporter.sources.gpu_roll import GpuRoll, down
 
@@ -34,6 +34,11 @@ class Totals(Counter[Key]):
         self._newest = counts
 
 
+def unopened_name(device_index: int) -> str:
+    """What stands for the UUID of a GPU that could not be opened yet."""
+    return f"unopened-{device_index}"
+
+
 class GpuLedger:
     """``monotonic_offset`` is the sidecar's clock less CLOCK_MONOTONIC."""
 
@@ -49,6 +54,7 @@ class GpuLedger:
         """``cpu`` and ``driver``, in seconds."""
         self._offset = monotonic_offset
         self._roll = GpuRoll()
+        self._unopened: tuple[Unopened, ...] = ()
 
     def take(self, frame: Frame) -> None:
         """Take a frame; frames come in order."""
@@ -64,11 +70,21 @@ class GpuLedger:
         now = self.newest_at = frame.at + self._offset
         if frame.trouble is None and frame.gpus_expected is not None:
             self.looked_at = now
+            self._unopened = frame.unopened
         self._roll = self._roll.after(map(self._by_our_clock, frame.gpus), now)
 
     def samples(self, now: float, silent_because: str = Reason.HUNG) -> tuple[GpuSample, ...]:
         """All GPUs at ``now``, by the sidecar's clock; ``silent_because`` is why no frames come, should none do."""
-        return tuple(self._shown(sample, now, silent_because) for sample in self._roll.samples.values())
+        known = (self._shown(sample, now, silent_because) for sample in self._roll.samples.values())
+        return (*known, *self._never_opened(now))
+
+    def _never_opened(self, now: float) -> Iterator[GpuSample]:
+        """GPUs that the driver counts and that could not be opened ever: nothing but their index is known."""
+        identities = (sample.identity for sample in self._roll.samples.values())
+        known = {each.device_index for each in identities if not each.parent_uuid}
+        for index, reason in {each.device_index: each.reason for each in self._unopened}.items():
+            if index not in known:
+                yield GpuSample(now, GpuIdentity(unopened_name(index), index), up=False, down_because=reason)
 
     def _shown(self, told: GpuSample, now: float, silent_because: str) -> GpuSample:
         sample = self._with_all_errors(told)
