@@ -9,11 +9,11 @@ from contextlib import suppress
 from exporter.gpu_sample import GpuIdentity
 from exporter.sampler.backend import Device, Event, ReadError, Remedy
 from exporter.sampler.nvml_device import NvmlDevice
-from exporter.sampler.nvml_errors import advised, opening_error
+from exporter.sampler.nvml_errors import opening_error
 from exporter.sampler.nvml_events import XidEvents
 from exporter.sampler.nvml_library import Library, loaded
 from exporter.sampler.nvml_mig import NvmlInstance, instances
-from exporter.sampler.reasons import Reason
+from exporter.sampler.reasons import Reason, advised
 
 
 class NvmlBackend:

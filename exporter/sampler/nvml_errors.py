@@ -8,7 +8,7 @@ Codes are those of nvml.h (nvmlReturn_t); the classes follow what exporters of l
 from __future__ import annotations
 
 from exporter.sampler.backend import ReadError, Remedy
-from exporter.sampler.reasons import Reason, advice
+from exporter.sampler.reasons import Reason, advised
 
 INVALID_ARGUMENT = 2
 NO_PERMISSION = 4
@@ -110,14 +110,6 @@ def read_error(call: str, error: Exception) -> ReadError:
     name = type(error).__name__
     reason, remedy = _BY_CLASS.get(name, _UNEXPECTED)
     return ReadError(reason, remedy, f"{call}: {name}: {error}")
-
-
-def advised(error: ReadError) -> ReadError:
-    """The same, with what to do about it, unless that stands there."""
-    what_to_do = advice(error.reason)
-    if not what_to_do or what_to_do in str(error):
-        return error
-    return ReadError(error.reason, error.remedy, f"{error}: {what_to_do}")
 
 
 def opening_error(error: ReadError) -> ReadError:

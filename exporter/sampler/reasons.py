@@ -71,6 +71,14 @@ def advice(reason: str) -> str:
     return _ADVICE.get(reason, "")
 
 
+def advised(error: ReadError) -> ReadError:
+    """The same, with what to do about it, unless that stands there."""
+    what_to_do = advice(error.reason)
+    if not what_to_do or what_to_do in str(error):
+        return error
+    return ReadError(error.reason, error.remedy, f"{error}: {what_to_do}")
+
+
 def is_failure(error: ReadError) -> bool:
     """Whether it is to be counted: what a GPU can't do or has no data of now is absent and no failure."""
     return error.remedy != Remedy.SKIP and error.reason != Reason.NOT_SUPPORTED
