@@ -46,7 +46,8 @@ class NvmlSource:
     ) -> None:
         self._clock = clock
         # Once and for all: a sample must not seem new because two clocks were read a moment later.
-        self._ledger = GpuLedger(clock() - time.monotonic())
+        self._offset = clock() - time.monotonic()
+        self._ledger = GpuLedger(self._offset)
         self._decoder = msgspec.json.Decoder(Frame)
         self._process = SamplerProcess(
             _arguments(settings), self._take, self._failed, command=command, pauses_seconds=pauses_seconds
@@ -77,7 +78,8 @@ class NvmlSource:
             async with asyncio.timeout(FIRST_FRAME_SECONDS):
                 await self._has_shown.wait()
         except TimeoutError:
-            line = f"the GPUs were not read within {FIRST_FRAME_SECONDS:g} s; {advice(Reason.TIMEOUT)}"
+            slow = f"{advice(Reason.TIMEOUT)}, or this machine is short of CPU"
+            line = f"the GPUs were not read within {FIRST_FRAME_SECONDS:g} s; {slow}"
             self._failed(Reason.TIMEOUT, line)
         finally:
             running.cancel()
@@ -87,14 +89,15 @@ class NvmlSource:
         """All GPUs that were ever seen, however old, and how the reading goes."""
         now = self._clock()
         silent_because = self._failure[0] if self._failure else Reason.HUNG
-        gpus = self._ledger.samples(now, silent_because)
+        awake_since = self._process.awake_since() + self._offset
+        gpus = self._ledger.samples(now, silent_because, awake_since=awake_since)
         complaints = self._complaints(gpus)
         self._say(complaints)
         line = next(iter(complaints.values()), "")
         if len(complaints) > 1:
             line += f" (and {len(complaints) - 1} more)"
         newest_at, looked_at = self._ledger.newest_at, self._ledger.looked_at
-        is_fresh = newest_at is not None and now - newest_at <= HUNG_SECONDS
+        is_fresh = newest_at is not None and now - max(newest_at, awake_since) <= HUNG_SECONDS
         answering = is_fresh and looked_at == newest_at and (not gpus or any(each.up for each in gpus))
         errors: Counter[str] = Counter(self._errors)
         for (_, _, each), count in self._ledger.errors.items():

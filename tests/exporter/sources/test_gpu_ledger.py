@@ -166,3 +166,21 @@ def test_counters_go_on_when_a_new_sampler_begins_at_0() -> None:
         ("pcie", "timeout", 1.0),
     )
     assert dict(sampler.ledger.spent) == {"cpu": 2.0, "driver": 4.0}
+
+
+def test_no_gpu_hangs_over_a_time_in_which_the_sampler_did_not_run() -> None:
+    sampler = Sampler()
+    sampler.tell(gpu(11.0))
+    sampler.at += 60
+    for second in range(7):
+        sampler.tell(gpu(11.0))
+        assert sampler.shown() == {"a": UP if second <= 5 else (False, "hung")}
+
+
+def test_no_gpu_hangs_over_a_time_in_which_the_sidecar_did_not_run() -> None:
+    sampler = Sampler()
+    sampler.tell(gpu(11.0))
+    now = OFFSET + sampler.at + 60
+    for later, is_up in ((0.0, True), (5.0, True), (5.5, False)):
+        (sample,) = sampler.ledger.samples(now + later, awake_since=now)
+        assert sample.up == is_up
