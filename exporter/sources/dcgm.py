@@ -15,6 +15,7 @@ from exporter.sources.failure import Peer, Reason
 from exporter.sources.gpu_roll import GpuRoll
 from exporter.sources.lookalike_dcgm import not_dcgm
 from exporter.sources.page import PageSource
+from exporter.sources.xid_words import XidWords
 
 NAME = "dcgm"
 
@@ -41,6 +42,7 @@ class DcgmSource(PageSource[Memory]):
         self._memory = Memory()
         self._roll = GpuRoll()
         self._told_slow = False
+        self._xids = XidWords(_log)
         self._hung_seconds: float | None = None
         """The step over which the exporter stood still: it says nothing of how seldom it collects."""
 
@@ -59,6 +61,7 @@ class DcgmSource(PageSource[Memory]):
                 self._roll = self._roll.after((), reply.at)
             raise self._refusal(reason, problem, remedy)
         self._roll = self._roll.after(memory.samples, reply.at)
+        self._xids.take(memory.samples)
         stood_still, self._memory = stands_still(self._memory), memory.only(self._roll.samples)
         if stands_still(memory):
             minutes = (reply.at - (memory.changed_at or reply.at)) / 60

@@ -21,6 +21,7 @@ from exporter.snapshot import Value
 from exporter.sources.failure import one_line
 from exporter.sources.gpu_ledger import GpuLedger, unopened_name
 from exporter.sources.sampler_process import PAUSES_SECONDS, SAMPLER, SamplerProcess
+from exporter.sources.xid_words import XidWords
 
 NAME = "nvml"
 FIRST_FRAME_SECONDS = 3.0
@@ -56,6 +57,7 @@ class NvmlSource:
         self._failure: tuple[str, str] | None = None
         self._has_shown = asyncio.Event()
         self._said: frozenset[str] = frozenset()
+        self._xids = XidWords(logger)
 
     @property
     def name(self) -> str:
@@ -91,6 +93,7 @@ class NvmlSource:
         silent_because = self._failure[0] if self._failure else Reason.HUNG
         awake_since = self._process.awake_since() + self._offset
         gpus = self._ledger.samples(now, silent_because, awake_since=awake_since)
+        self._xids.take(gpus)
         complaints = self._complaints(gpus)
         self._say(complaints)
         line = next(iter(complaints.values()), "")

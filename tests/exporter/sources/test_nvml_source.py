@@ -243,6 +243,19 @@ def test_a_lost_driver_takes_a_fresh_process(folder: Path, caplog: pytest.LogCap
     assert "GPUs: all that there are can be read again" in caplog.text
 
 
+def test_an_xid_is_a_line_in_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    gpus(folder, "GPU-a")
+    nvml = source()
+
+    async def work() -> None:
+        await seen(nvml, lambda shown: shown.status.answering)
+        (folder / "xid-GPU-a").write_text("31")
+        await seen(nvml, lambda shown: shown.gpus[0].xids_total)
+
+    run(nvml, work)
+    assert caplog.text.count("XID 31 on GPU 0 (GPU-a)") == 1
+
+
 def test_one_gpu_that_hangs_is_down_and_the_other_goes_on(folder: Path) -> None:
     gpus(folder, "GPU-a", "GPU-b")
     nvml = source()
