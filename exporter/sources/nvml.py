@@ -58,6 +58,7 @@ class NvmlSource:
         self._has_shown = asyncio.Event()
         self._said: frozenset[str] = frozenset()
         self._xids = XidWords(logger)
+        self._greeted = ""
 
     @property
     def name(self) -> str:
@@ -119,6 +120,10 @@ class NvmlSource:
             return
         self._failure = None
         self._ledger.take(frame)
+        if frame.library and frame.library != self._greeted and frame.gpus_expected is not None:
+            self._greeted = frame.library
+            gpus = "GPU" if frame.gpus_expected == 1 else "GPUs"
+            logger.info("nvml: %d %s, %s", frame.gpus_expected, gpus, frame.library)
         if frame.trouble is not None or frame.gpus_expected is not None:
             self._has_shown.set()
 

@@ -243,6 +243,23 @@ def test_a_lost_driver_takes_a_fresh_process(folder: Path, caplog: pytest.LogCap
     assert "GPUs: all that there are can be read again" in caplog.text
 
 
+def test_what_is_read_and_by_which_driver_is_said_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    gpus(folder, "GPU-a", "GPU-b")
+    nvml = source()
+
+    async def work() -> None:
+        first = (await seen(nvml, lambda shown: shown.status.answering)).gpus[0].at
+        await seen(nvml, lambda shown: shown.gpus[0].at > first + 1)
+
+    run(nvml, work)
+    assert [each.getMessage() for each in caplog.records if each.getMessage().startswith("nvml: ")] == [
+        "nvml: 2 GPUs, scripted 1"
+    ]
+
+
 def test_an_xid_is_a_line_in_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     gpus(folder, "GPU-a")
     nvml = source()
