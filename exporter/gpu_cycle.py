@@ -14,6 +14,7 @@ from exporter.engine_cycle import EngineState
 from exporter.gpu_sample import GpuIdentity, GpuSample
 from exporter.join import Join, Neighbour, belongs, joined, unknown
 from exporter.sample import STALE_AFTER_SECONDS
+from exporter.sampler.reasons import Reason
 from exporter.signal import Point
 from exporter.snapshot import Failure, Value
 from exporter.window import HORIZON_SECONDS, Window
@@ -28,6 +29,9 @@ GPU_HORIZON_SECONDS = 75.0
 
 GONE_SECONDS = 3600.0
 """A GPU of which nothing was told for so long is none of the machine's any more, as its sources hold it too."""
+
+_FALLEN_OFF_THE_BUS = 79
+"""XID 79."""
 
 Told = tuple[Sequence[Point], list[Value]]
 
@@ -176,6 +180,8 @@ def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> Gpu
 def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
     """One sample a UUID: the first source that has the GPU up tells, later ones fill what it can't.
 
+    Where NVML knows that it fell off the bus, it did: dcgm-exporter may go on showing its last numbers.
+
     A sample that is stale beside another's is no longer asked: its source no longer answers, and its
     numbers would look as new as those they fill.
     """
@@ -192,11 +198,18 @@ def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
         before = found.get(uuid)
         if before is None:
             found[uuid] = sample
-        elif not before.up and sample.up:
+        elif not before.up and sample.up and not _fell_off(before):
             found[uuid] = sample.filled_from(before)
         else:
             found[uuid] = before.filled_from(sample)
     return found
+
+
+def _fell_off(sample: GpuSample) -> bool:
+    """Whether one that is down is so for good."""
+    return sample.down_because == Reason.GPU_LOST or any(
+        xid == _FALLEN_OFF_THE_BUS for xid, _ in sample.xids_total
+    )
 
 
 def _named_once(samples: Iterable[GpuSample]) -> list[GpuSample]:

@@ -17,9 +17,9 @@ SAMPLER_STUCK = Signal(
     "sampler_stuck_seconds",
     Kind.GAUGE,
     Scope.SOURCE,
-    "For how long the process that reads the GPUs has said nothing, once that is too long: something holds all of it, "
-    "and no second one is started beside it. 0 while it speaks, also while single calls into the driver hang: those "
-    "are gpu_up 0 and source_errors_total{hung}.",
+    "For how long the process that reads the GPUs has said nothing, once that is too long: the kernel holds it, and no "
+    "second one is started beside it. 0 while it speaks, also while calls into the driver hang: those are gpu_up 0, or "
+    "source_up 0 while the library is being opened.",
     Confidence.MEASURED,
     "now - its last heartbeat, of which one comes a second",
     (),

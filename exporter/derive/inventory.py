@@ -15,7 +15,8 @@ GPU_UP = Signal(
     "gpu_up",
     Kind.GAUGE,
     Scope.GPU,
-    "1 while the GPU can be read, 0 for one that was there and can't be read any more: lost, or its driver ill.",
+    "1 while the GPU can be read, 0 for one that was there and can't be read any more, or that the driver counts and "
+    "can't open: lost, or its driver ill. One that could not be opened yet is called unopened-<index>.",
     Confidence.MEASURED,
     "the last read of the GPU",
     ("up",),

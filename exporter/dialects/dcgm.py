@@ -31,6 +31,8 @@ _QUICK_STEPS = 10
 _STANDSTILL_SECONDS = 120.0
 _STANDSTILL_STEPS = 3.0
 """So long, and for so many collections, a GPU's energy counter may stand still before its numbers are old."""
+_NEVER_MOVED_SECONDS = 300.0
+"""The same for numbers that never were others: how far apart collections are is not known then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,15 @@ class Followed:
     """What is remembered of one GPU or MIG instance, as of its newest collection, ``collected_at``.
 
     ``stood`` are the totals that stood still since the one before, ``moved`` the fields that were ever
-    above 0; ``energy_at`` is when its energy counter last rose. Of XIDs the last one told, and the events
-    that were seen.
+    above 0; ``energy_at`` is when its energy counter last rose, ``moved_at`` when any of its numbers was last
+    another. Of XIDs the last one told, and the events that were seen.
     """
 
     told: Told
     reading: Reading
     collected_at: float
     started_at: float
+    moved_at: float
     stood: frozenset[Field] = frozenset()
     moved: frozenset[Field] = frozenset()
     energy_at: float | None = None
@@ -106,6 +109,12 @@ def follow(memory: Memory, readings: Iterable[tuple[Slot, float]], at: float) ->
     return replace(memory, samples=samples)
 
 
+def stands_still(memory: Memory) -> bool:
+    """Whether no GPU of the page has numbers that are still of now: its exporter, or what that asks, hangs."""
+    whole = [sample for sample in memory.samples if not sample.identity.parent_uuid]
+    return bool(whole) and all(sample.down_because == STALE for sample in whole)
+
+
 def _is_overdue(memory: Memory, at: float) -> bool:
     return memory.unsettled_at is not None and at - memory.unsettled_at >= _SETTLE_SECONDS
 
@@ -137,7 +146,7 @@ def _collected(before: Followed | None, now: Told, at: float) -> Followed:
         # what stands there at first was before our time: told of, as 0 events seen
         xids = {xid: 0.0} if xid else {}
         reading = Reading(now.values, {}, doubt.fields, float(doubt.disagreement))
-        return Followed(now, reading, at, at, moved=moved, xid=xid, xids=xids, errors=errors)
+        return Followed(now, reading, at, at, at, moved=moved, xid=xid, xids=xids, errors=errors)
     moved |= before.moved
     then = before.told.values
     changes = {each: value - then[each] for each, value in now.values.items() if each.total and each in then}
@@ -157,6 +166,7 @@ def _collected(before: Followed | None, now: Told, at: float) -> Followed:
         reading=Reading(now.values, rates, doubt.fields, disagreements),
         collected_at=at,
         started_at=at if restarted else before.started_at,
+        moved_at=before.moved_at if now.values == then else at,
         stood=frozenset(each for each, rise in rises.items() if not rise),
         moved=moved,
         energy_at=at if changes.get(ENERGY, 0.0) > 0 else before.energy_at,
@@ -177,8 +187,11 @@ def _after_xid(gpu: Followed, told_xid: float | None, at: float) -> Followed:
 
 
 def _sample(gpu: Followed, at: float, step: float, *, totals: bool) -> GpuSample:
-    patience = max(_STANDSTILL_SECONDS, _STANDSTILL_STEPS * step)
-    if gpu.energy_at is not None and at - gpu.energy_at > patience:
+    counted_at, least = gpu.energy_at, _STANDSTILL_SECONDS
+    if counted_at is None and gpu.told.values.get(ENERGY):  # it may never have been seen to count at all
+        counted_at, least = gpu.moved_at, _NEVER_MOVED_SECONDS
+    patience = max(least, _STANDSTILL_STEPS * step)
+    if counted_at is not None and at - counted_at > patience:
         sample = GpuSample(at, gpu.told.identity, up=False, down_because=STALE)
     else:
         sample = sample_of(gpu.told.identity, gpu.reading, at, totals=totals)

@@ -18,7 +18,7 @@ from exporter.sampler.log import log, where
 from exporter.sampler.options import Options
 from exporter.sampler.pace import Pace
 from exporter.sampler.pcie_meter import PcieMeter
-from exporter.sampler.reasons import Reason, advice, is_failure
+from exporter.sampler.reasons import Reason, advice, advised, is_failure
 
 SCAN_SECONDS = 30.0
 """Between two looks at which GPUs and MIG instances there are."""
@@ -87,7 +87,7 @@ class Crew(threading.Thread):
 
     def reopen(self, error: ReadError) -> None:
         """End the sampler: only a fresh process can load the library anew. For all threads."""
-        self._end(REOPEN_EXIT, Trouble(error.reason, str(error)))
+        self._end(REOPEN_EXIT, Trouble(error.reason, str(advised(error))))
 
     def count(self, reason: str) -> None:
         """Count a failure that belongs to no group of a GPU; for all threads."""

@@ -14,6 +14,8 @@ FRAME_SECONDS = 1.0
 """Time between two frames; each is also the sampler's heartbeat."""
 HUNG_SECONDS = 5.0
 """A call of the library that takes longer hangs: the slowest that come back take a second or two."""
+ASLEEP_SECONDS = 3.0
+"""Whoever does something each second and hasn't for so long did not run: over that time it can't blame others."""
 REOPEN_EXIT = 75
 """The sampler's exit code where the library has to be loaded by a fresh process (EX_TEMPFAIL)."""
 

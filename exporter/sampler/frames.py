@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from exporter.gpu_sample import GpuSample
 from exporter.sampler.crew import Crew
-from exporter.sampler.frame import HUNG_SECONDS, Frame, Hung, Own
+from exporter.sampler.frame import ASLEEP_SECONDS, HUNG_SECONDS, Frame, Hung, Own
 from exporter.sampler.gpu_reader import GpuReader
 from exporter.sampler.pace import Pace
 from exporter.sampler.reasons import Reason
@@ -28,7 +28,7 @@ class FrameMaker:
 
     def __init__(self, crew: Crew, pace: Pace, clock: Callable[[], float] = time.monotonic) -> None:
         self._crew, self._pace, self._clock = crew, pace, clock
-        self._started_at = self._told_at = clock()
+        self._started_at = self._told_at = self._made_at = self._awake_since = clock()
         self._sequence = 0
         self._spent = (0.0, 0.0)
         self._hangs: Counter[tuple[str, str]] = Counter()
@@ -37,6 +37,9 @@ class FrameMaker:
     def next(self) -> Frame:
         """The next one. Tells the pace what the time since the last one cost."""
         now, crew = self._clock(), self._crew
+        if now - self._made_at > ASLEEP_SECONDS:
+            self._awake_since = now
+        self._made_at = now
         readers = crew.readers
         self._sequence += 1
         own = self._own(readers)
@@ -79,7 +82,9 @@ class FrameMaker:
         calls = [(reader.identity.uuid, reader.inside) for reader in readers]
         calls += [("", call) for call in self._crew.inside_calls()]
         hung = tuple(
-            Hung(uuid, *call) for uuid, call in calls if call is not None and now - call[1] > HUNG_SECONDS
+            Hung(uuid, *call)
+            for uuid, call in calls
+            if call is not None and now - max(call[1], self._awake_since) > HUNG_SECONDS
         )
         for each in hung:
             if each in self._hung:

@@ -13,7 +13,7 @@ from exporter.sampler.nvml_errors import opening_error
 from exporter.sampler.nvml_events import XidEvents
 from exporter.sampler.nvml_library import Library, loaded
 from exporter.sampler.nvml_mig import NvmlInstance, instances
-from exporter.sampler.reasons import Reason
+from exporter.sampler.reasons import Reason, advised
 
 
 class NvmlBackend:
@@ -106,12 +106,18 @@ class NvmlBackend:
         for index in range(count):
             try:
                 device = self._opened(library, index, seen)
-                parts.update(self._instances(library, device, seen))
             except ReadError as error:
                 if error.remedy == Remedy.REOPEN:
                     raise
                 if not self._is_known(index) or error.remedy == Remedy.DROP:
-                    self._unopened.append((index, error))
+                    self._unopened.append((index, advised(error)))
+                continue
+            try:
+                parts.update(self._instances(library, device, seen))
+            except ReadError as error:
+                if error.remedy == Remedy.REOPEN:
+                    raise
+                self._unopened.append((index, error))
         self._expected, self._parts = count, parts
 
     def _instances(

@@ -8,7 +8,7 @@ Codes are those of nvml.h (nvmlReturn_t); the classes follow what exporters of l
 from __future__ import annotations
 
 from exporter.sampler.backend import ReadError, Remedy
-from exporter.sampler.reasons import Reason, advice
+from exporter.sampler.reasons import Reason, advised
 
 INVALID_ARGUMENT = 2
 NO_PERMISSION = 4
@@ -117,6 +117,5 @@ def opening_error(error: ReadError) -> ReadError:
 
     It can be tried again, but for a library that doesn't fit its driver: it stays mapped until the process ends.
     """
-    what_to_do = advice(error.reason)
     remedy = Remedy.REOPEN if error.reason == Reason.VERSION_MISMATCH else Remedy.RETRY
-    return ReadError(error.reason, remedy, f"{error}: {what_to_do}" if what_to_do else str(error))
+    return ReadError(error.reason, remedy, str(advised(error)))

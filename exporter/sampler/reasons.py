@@ -60,7 +60,7 @@ _ADVICE = {
     Reason.INTERNAL: "this is a bug of thrashold's; please report it with the log",
     Reason.HUNG: "the driver does not come back from a call; look at the kernel's log, a reboot may be all that helps",
     Reason.GONE: "the driver does not count it any more; look for its XID in the kernel's log",
-    Reason.EXITED: "it is started again; what it said stands in the log",
+    Reason.EXITED: "it is started again",
     Reason.NOT_STARTED: "it is tried again; check memory and the limit of processes",
     Reason.BAD_FRAME: "this is a bug of thrashold's; please report it with the log",
 }
@@ -69,6 +69,14 @@ _ADVICE = {
 def advice(reason: str) -> str:
     """What to do about ``reason``, as the end of a line; empty for one that nobody can do anything about."""
     return _ADVICE.get(reason, "")
+
+
+def advised(error: ReadError) -> ReadError:
+    """The same, with what to do about it, unless that stands there."""
+    what_to_do = advice(error.reason)
+    if not what_to_do or what_to_do in str(error):
+        return error
+    return ReadError(error.reason, error.remedy, f"{error}: {what_to_do}")
 
 
 def is_failure(error: ReadError) -> bool:

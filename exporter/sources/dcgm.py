@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from exporter.dialects.dcgm import Memory, follow
+from exporter.dialects.dcgm import Memory, follow, stands_still
 from exporter.dialects.dcgm_page import interpret
 from exporter.exposition import Reader
 from exporter.gpu_settings import DcgmSettings
@@ -15,6 +15,7 @@ from exporter.sources.failure import Peer, Reason
 from exporter.sources.gpu_roll import GpuRoll
 from exporter.sources.lookalike_dcgm import not_dcgm
 from exporter.sources.page import PageSource
+from exporter.sources.xid_words import XidWords
 
 NAME = "dcgm"
 
@@ -41,6 +42,9 @@ class DcgmSource(PageSource[Memory]):
         self._memory = Memory()
         self._roll = GpuRoll()
         self._told_slow = False
+        self._xids = XidWords(_log)
+        self._hung_seconds: float | None = None
+        """The step over which the exporter stood still: it says nothing of how seldom it collects."""
 
     def observe(self) -> Observation:
         """The GPUs as they were last read, and how the reading goes."""
@@ -56,9 +60,20 @@ class DcgmSource(PageSource[Memory]):
             if reason is Reason.NO_GPUS:
                 self._roll = self._roll.after((), reply.at)
             raise self._refusal(reason, problem, remedy)
-        self._say_once_where_slow(memory)
         self._roll = self._roll.after(memory.samples, reply.at)
-        self._memory = memory.only(self._roll.samples)
+        self._xids.take(memory.samples)
+        stood_still, self._memory = stands_still(self._memory), memory.only(self._roll.samples)
+        if stands_still(memory):
+            minutes = (reply.at - (memory.changed_at or reply.at)) / 60
+            raise self._refusal(
+                Reason.STALE,
+                f"its numbers have stood still for {minutes:.0f} min: its host engine hangs",
+                "restart it (dcgm-exporter, and nv-hostengine where that runs by itself)",
+            )
+        if stood_still:
+            self._hung_seconds = memory.step_seconds
+        elif memory.step_seconds != self._hung_seconds:
+            self._say_once_where_slow(memory)
         return self._memory
 
     def _what(self, result: Memory) -> str:

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     NO_GPUS = "no_gpus"
     NOT_A_GATEWAY = "not_a_gateway"
     AMBIGUOUS = "ambiguous"
+    STALE = "stale"
     TLS = "tls"
     DISCONNECTED = "disconnected"
     DNS = "dns"

@@ -7,11 +7,11 @@ shown as down, and why. Counters go on over the sampler's restarts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from exporter.gpu_sample import GpuSample
-from exporter.sampler.frame import HUNG_SECONDS, Frame
+from exporter.gpu_sample import GpuIdentity, GpuSample
+from exporter.sampler.frame import ASLEEP_SECONDS, HUNG_SECONDS, Frame, Unopened
 from exporter.sampler.reasons import Reason
 from exporter.sources.gpu_roll import GpuRoll, down
 
@@ -34,6 +34,11 @@ class Totals(Counter[Key]):
         self._newest = counts
 
 
+def unopened_name(device_index: int) -> str:
+    """What stands for the UUID of a GPU that could not be opened yet."""
+    return f"unopened-{device_index}"
+
+
 class GpuLedger:
     """``monotonic_offset`` is the sidecar's clock less CLOCK_MONOTONIC."""
 
@@ -49,10 +54,14 @@ class GpuLedger:
         """``cpu`` and ``driver``, in seconds."""
         self._offset = monotonic_offset
         self._roll = GpuRoll()
+        self._unopened: tuple[Unopened, ...] = ()
+        self._sampler_awake_since = 0.0
 
     def take(self, frame: Frame) -> None:
         """Take a frame; frames come in order."""
         anew = self.newest is None or frame.started_at != self.newest.started_at
+        if self.newest is not None and not anew and frame.at - self.newest.at > ASLEEP_SECONDS:
+            self._sampler_awake_since = frame.at + self._offset
         self.newest = frame
         failures = {("", "", reason): count for reason, count in frame.errors_total}
         for sample in frame.gpus:
@@ -64,24 +73,43 @@ class GpuLedger:
         now = self.newest_at = frame.at + self._offset
         if frame.trouble is None and frame.gpus_expected is not None:
             self.looked_at = now
+            self._unopened = frame.unopened
         self._roll = self._roll.after(map(self._by_our_clock, frame.gpus), now)
 
-    def samples(self, now: float, silent_because: str = Reason.HUNG) -> tuple[GpuSample, ...]:
-        """All GPUs at ``now``, by the sidecar's clock; ``silent_because`` is why no frames come, should none do."""
-        return tuple(self._shown(sample, now, silent_because) for sample in self._roll.samples.values())
+    def samples(
+        self, now: float, silent_because: str = Reason.HUNG, *, awake_since: float = 0.0
+    ) -> tuple[GpuSample, ...]:
+        """All GPUs at ``now``, by the sidecar's clock; ``silent_because`` is why no frames come, should none do.
 
-    def _shown(self, told: GpuSample, now: float, silent_because: str) -> GpuSample:
+        ``awake_since`` is since when the sidecar has run without a gap: nothing grows old over one, nor over
+        one of the sampler's.
+        """
+        awake_since = max(awake_since, self._sampler_awake_since)
+        known = (
+            self._shown(sample, now, silent_because, awake_since) for sample in self._roll.samples.values()
+        )
+        return (*known, *self._never_opened(now))
+
+    def _never_opened(self, now: float) -> Iterator[GpuSample]:
+        """GPUs that the driver counts and that could not be opened ever: nothing but their index is known."""
+        identities = (sample.identity for sample in self._roll.samples.values())
+        known = {each.device_index for each in identities if not each.parent_uuid}
+        for index, reason in {each.device_index: each.reason for each in self._unopened}.items():
+            if index not in known:
+                yield GpuSample(now, GpuIdentity(unopened_name(index), index), up=False, down_because=reason)
+
+    def _shown(self, told: GpuSample, now: float, silent_because: str, awake_since: float) -> GpuSample:
         sample = self._with_all_errors(told)
-        reason = self._missing_because(told, now, silent_because)
+        reason = self._missing_because(told, now, silent_because, awake_since)
         return down(sample, now, reason) if reason else sample
 
-    def _missing_because(self, last: GpuSample, now: float, silent_because: str) -> str:
+    def _missing_because(self, last: GpuSample, now: float, silent_because: str, awake_since: float) -> str:
         """Why the last sample says nothing of ``now``; empty where it does."""
-        frame, is_old = self.newest, now - last.at > HUNG_SECONDS
+        frame, is_old = self.newest, now - max(last.at, awake_since) > HUNG_SECONDS
         is_in_frame = not self._roll.is_missing(last.identity.uuid)
         if frame is not None and frame.trouble is not None:
             return frame.trouble.reason if is_old or not is_in_frame else ""
-        if frame is None or now - (frame.at + self._offset) > HUNG_SECONDS:
+        if frame is None or now - max(frame.at + self._offset, awake_since) > HUNG_SECONDS:
             return silent_because if is_old else ""
         if is_in_frame:
             return Reason.HUNG if is_old else ""

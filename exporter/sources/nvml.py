@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -19,8 +19,9 @@ from exporter.sampler.reasons import Reason, advice
 from exporter.signal import Signal
 from exporter.snapshot import Value
 from exporter.sources.failure import one_line
-from exporter.sources.gpu_ledger import GpuLedger
+from exporter.sources.gpu_ledger import GpuLedger, unopened_name
 from exporter.sources.sampler_process import PAUSES_SECONDS, SAMPLER, SamplerProcess
+from exporter.sources.xid_words import XidWords
 
 NAME = "nvml"
 FIRST_FRAME_SECONDS = 3.0
@@ -46,7 +47,8 @@ class NvmlSource:
     ) -> None:
         self._clock = clock
         # Once and for all: a sample must not seem new because two clocks were read a moment later.
-        self._ledger = GpuLedger(clock() - time.monotonic())
+        self._offset = clock() - time.monotonic()
+        self._ledger = GpuLedger(self._offset)
         self._decoder = msgspec.json.Decoder(Frame)
         self._process = SamplerProcess(
             _arguments(settings), self._take, self._failed, command=command, pauses_seconds=pauses_seconds
@@ -54,7 +56,9 @@ class NvmlSource:
         self._errors: Counter[str] = Counter()
         self._failure: tuple[str, str] | None = None
         self._has_shown = asyncio.Event()
-        self._said = ""
+        self._said: frozenset[str] = frozenset()
+        self._xids = XidWords(logger)
+        self._greeted = ""
 
     @property
     def name(self) -> str:
@@ -77,7 +81,8 @@ class NvmlSource:
             async with asyncio.timeout(FIRST_FRAME_SECONDS):
                 await self._has_shown.wait()
         except TimeoutError:
-            line = f"the GPUs were not read within {FIRST_FRAME_SECONDS:g} s; {advice(Reason.TIMEOUT)}"
+            slow = f"{advice(Reason.TIMEOUT)}, or this machine is short of CPU"
+            line = f"the GPUs were not read within {FIRST_FRAME_SECONDS:g} s; {slow}"
             self._failed(Reason.TIMEOUT, line)
         finally:
             running.cancel()
@@ -87,11 +92,16 @@ class NvmlSource:
         """All GPUs that were ever seen, however old, and how the reading goes."""
         now = self._clock()
         silent_because = self._failure[0] if self._failure else Reason.HUNG
-        gpus = self._ledger.samples(now, silent_because)
-        reason, line = self._complaint(gpus)
-        self._say(reason, line)
+        awake_since = self._process.awake_since() + self._offset
+        gpus = self._ledger.samples(now, silent_because, awake_since=awake_since)
+        self._xids.take(gpus)
+        complaints = self._complaints(gpus)
+        self._say(complaints)
+        line = next(iter(complaints.values()), "")
+        if len(complaints) > 1:
+            line += f" (and {len(complaints) - 1} more)"
         newest_at, looked_at = self._ledger.newest_at, self._ledger.looked_at
-        is_fresh = newest_at is not None and now - newest_at <= HUNG_SECONDS
+        is_fresh = newest_at is not None and now - max(newest_at, awake_since) <= HUNG_SECONDS
         answering = is_fresh and looked_at == newest_at and (not gpus or any(each.up for each in gpus))
         errors: Counter[str] = Counter(self._errors)
         for (_, _, each), count in self._ledger.errors.items():
@@ -110,6 +120,10 @@ class NvmlSource:
             return
         self._failure = None
         self._ledger.take(frame)
+        if frame.library and frame.library != self._greeted and frame.gpus_expected is not None:
+            self._greeted = frame.library
+            gpus = "GPU" if frame.gpus_expected == 1 else "GPUs"
+            logger.info("nvml: %d %s, %s", frame.gpus_expected, gpus, frame.library)
         if frame.trouble is not None or frame.gpus_expected is not None:
             self._has_shown.set()
 
@@ -118,41 +132,37 @@ class NvmlSource:
         self._failure = (reason, line)
         self._has_shown.set()
 
-    def _complaint(self, gpus: Sequence[GpuSample]) -> tuple[str, str]:
-        """What is wrong now: what it is known by, and one line; both empty while all is well."""
+    def _complaints(self, gpus: Sequence[GpuSample]) -> dict[str, str]:
+        """What is wrong now: what each is known by, and its line; empty while all is well."""
         frame = self._ledger.newest
         if self._failure is not None:
-            return self._failure
+            return dict([self._failure])
         if frame is None:
-            return "", ""
+            return {}
         if frame.trouble is not None:
-            return frame.trouble.reason, frame.trouble.line
-        lines = [
-            (f"{each.device_index} {each.reason}", f"GPU {each.device_index} can't be opened: {each.line}")
+            return {frame.trouble.reason: frame.trouble.line}
+        lines = {
+            f"{each.device_index} {each.reason}": f"GPU {each.device_index} can't be opened: {each.line}"
             for each in frame.unopened
-        ]
+        }
+        told = {unopened_name(each.device_index) for each in frame.unopened}
         inside = {each.uuid: each.group for each in frame.hung}
-        lines += [
-            (f"{each.identity.uuid} {each.down_because}", _down_line(each, inside.get(each.identity.uuid)))
-            for each in gpus
-            if not each.up
-        ]
+        for sample in gpus:
+            which = sample.identity
+            if not sample.up and which.uuid not in told:
+                lines[f"{which.uuid} {sample.down_because}"] = _down_line(sample, inside.get(which.uuid))
         if "" in inside:
-            lines.append((inside[""], f"{inside['']} does not come to an end: {advice(Reason.HUNG)}"))
-        if not lines:
-            return "", ""
-        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        return ", ".join(key for key, _ in lines), lines[0][1] + more
+            lines[inside[""]] = f"{inside['']} does not come to an end: {advice(Reason.HUNG)}"
+        return lines
 
-    def _say(self, reason: str, line: str) -> None:
+    def _say(self, complaints: Mapping[str, str]) -> None:
         """Log what is new."""
-        if reason == self._said:
-            return
-        self._said = reason
-        if reason:
-            logger.warning("GPUs: %s", line)
-        else:
+        for key, line in complaints.items():
+            if key not in self._said:
+                logger.warning("GPUs: %s", line)
+        if self._said and not complaints:
             logger.info("GPUs: all that there are can be read again")
+        self._said = frozenset(complaints)
 
     def _own(self, *, fresh: bool) -> tuple[Value, ...]:
         frame, spent = self._ledger.newest, self._ledger.spent

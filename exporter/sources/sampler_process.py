@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import exporter
-from exporter.sampler.frame import HUNG_SECONDS, REOPEN_EXIT
+from exporter.sampler.frame import ASLEEP_SECONDS, HUNG_SECONDS, REOPEN_EXIT
 from exporter.sampler.reasons import Reason, advice
 from exporter.sources.failure import one_line
 from exporter.sources.lines import Lines
@@ -65,6 +65,7 @@ class SamplerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._heard_at = 0.0
         self._patience = FIRST_HEARTBEAT_SECONDS
+        self._looked_at = self._awake_since = 0.0
         self._told_at: float | None = None
         self._has_said_held = False
         self._output_ended = asyncio.Event()
@@ -77,8 +78,14 @@ class SamplerProcess:
 
     def stuck_seconds(self) -> float:
         """For how long it has said nothing; 0 where that is no sign of anything."""
-        silent = time.monotonic() - self._heard_at
+        silent = time.monotonic() - max(self._heard_at, self.awake_since())
         return silent if self.pid is not None and silent > self._patience else 0.0
+
+    def awake_since(self) -> float:
+        """Since when the sidecar itself has listened without a gap (CLOCK_MONOTONIC); 0: since ever."""
+        now = time.monotonic()
+        is_listening = self.pid is not None
+        return now if is_listening and now - self._looked_at > ASLEEP_SECONDS else self._awake_since
 
     async def run(self) -> None:
         """Keep it running until cancelled; then it is told to end, and left."""
@@ -132,6 +139,7 @@ class SamplerProcess:
             env=_environment(),
         )
         self._heard_at, self._patience = time.monotonic(), FIRST_HEARTBEAT_SECONDS
+        self._looked_at, self._awake_since = self._heard_at, 0.0
         self._told_at, self._has_said_held, self._words = None, False, []
         self._output_ended = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -156,7 +164,8 @@ class SamplerProcess:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Tell one that has fallen silent to end; one that doesn't is left alone."""
-        now = time.monotonic()
+        self._awake_since = self.awake_since()
+        now = self._looked_at = time.monotonic()
         if not self.stuck_seconds():
             return
         if self._told_at is None:
@@ -179,8 +188,11 @@ class SamplerProcess:
             logger.info("the sampler has ended after all; it is started again")
             return
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        last = f" ({self._words[-1]})" if self._words else ""
-        self._failed(Reason.EXITED, f"the sampler {how}{last}: {advice(Reason.EXITED)}")
+        said = f" ({self._words[-1]})" if self._words else " and has said nothing"
+        why = advice(Reason.EXITED)
+        if code == -signal.SIGKILL:
+            why += "; look for 'out of memory' in the kernel's log"
+        self._failed(Reason.EXITED, f"the sampler {how}{said}: {why}")
 
     def _close_pipes(self, process: subprocess.Popen[bytes]) -> None:
         loop = asyncio.get_running_loop()

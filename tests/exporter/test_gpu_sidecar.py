@@ -123,6 +123,29 @@ def test_gpus_alone_make_nothing_ready_nor_a_read_a_good_one(library: Path, gpus
     assert call(*dead, "--once", environ=gpus.environment(library)).returncode == 1
 
 
+def test_gpus_that_were_lost_before_the_start_are_down_and_each_has_its_line(
+    library: Path, tmp_path: Path
+) -> None:
+    with Control(tmp_path / "control", [H100] * 4) as gpus, engine(PAGE) as url:
+        gpus.fail("nvmlDeviceGetHandleByIndex_v2", 15, device=1)
+        gpus.fail("nvmlDeviceGetHandleByIndex_v2", 17, device=3)
+        with running("--engine", url, environ=gpus.environment(library)) as sidecar:
+            series = until_scraped(sidecar, lambda series: f"thrashold_gpu_up,{FIRST}" in series)
+            ups = {
+                name.partition(",")[2]: up
+                for name, up in series.items()
+                if name.startswith("thrashold_gpu_up")
+            }
+            third = FIRST[:-1] + "2"
+            assert ups == {FIRST: 1, third: 1, "unopened-1": 0, "unopened-3": 0}
+            assert series["thrashold_source_up,nvml"] == 1
+            log = sidecar.log()
+    for index, code, remedy in ((1, 15, "look for XID 79"), (3, 17, "let this process open /dev/nvidiactl")):
+        (line,) = [line for line in log.splitlines() if f"GPU {index} can't be opened" in line]
+        assert f"(NVML code {code})" in line
+        assert remedy in line
+
+
 def test_a_call_that_hangs_in_the_kernel_costs_its_gpu_and_nothing_else(library: Path, gpus: Control) -> None:
     port = free_port()
     listen = ("--listen", f"127.0.0.1:{port}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from exporter.cycle import CycleSettings, initial, step
 from exporter.gpu_sample import (
     GpuHealth,
@@ -54,6 +56,26 @@ def test_a_gpu_that_nvml_has_lost_and_dcgm_still_reads_is_up() -> None:
     gpu = newest(observation("nvml", lost), observation("dcgm", *first(fixture("h100.prom"))))[UUID]
     assert gpu.up
     assert gpu.utilisation == GpuUtilisation(0.97, None, 0.61125)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        nvml(up=False, down_because="gpu_lost"),
+        nvml(up=False, down_because="hung", xids_total=((79, 1.0),), xid_last_at=AT - 3),
+    ],
+    ids=["by its code", "by its XID"],
+)
+def test_a_gpu_that_nvml_knows_to_have_fallen_off_the_bus_is_down_whatever_a_page_still_shows(
+    lost: GpuSample,
+) -> None:
+    gpu = newest(observation("nvml", lost), observation("dcgm", *first(fixture("h100.prom"))))[UUID]
+    assert (gpu.up, gpu.down_because, gpu.memory) == (False, lost.down_because, None)
+
+
+def test_a_gpu_that_is_back_after_its_xid_is_up() -> None:
+    back = nvml(xids_total=((79, 1.0),), xid_last_at=AT - 3)
+    assert newest(observation("nvml", back), observation("dcgm", *first(fixture("h100.prom"))))[UUID].up
 
 
 def test_a_gpu_that_dcgm_has_lost_and_nvml_still_reads_is_up() -> None:

@@ -219,3 +219,24 @@ def test_a_gpu_that_nobody_knows_any_more_begins_anew() -> None:
     story.memory = story.memory.only({"GPU-1"})
     again = story.read(2.0, DEV_XID_ERRORS=79, DEV_GPU_TEMP=40)
     assert (again.xids_total, again.reader_started_at) == (((79, 0.0),), AT + 2)
+
+
+def test_numbers_that_never_moved_are_old_after_five_minutes() -> None:
+    story = Story()
+    fields = {"DEV_TOTAL_ENERGY_CONSUMPTION": 5000, "PROF_PCIE_TX_BYTES": 15e9, "DEV_GPU_TEMP": 40}
+    shown = [story.read(float(second), **fields) for second in range(0, 480, 10)]
+    assert [each.up for each in shown] == [True] * 31 + [False] * 17
+    assert shown[-1].down_because == "stale"
+    back = [
+        story.read(480.0 + second, **{**fields, "DEV_TOTAL_ENERGY_CONSUMPTION": 9000}) for second in range(3)
+    ]
+    assert back[-1].up
+
+
+@pytest.mark.parametrize("energy", [{}, {"DEV_TOTAL_ENERGY_CONSUMPTION": 0}], ids=["none", "zero"])
+def test_without_an_energy_counter_numbers_that_stand_still_are_those_of_an_idle_gpu(
+    energy: dict[str, int],
+) -> None:
+    story = Story()
+    shown = [story.read(float(second), DEV_GPU_TEMP=40, **energy) for second in range(0, 480, 10)]
+    assert all(each.up for each in shown)

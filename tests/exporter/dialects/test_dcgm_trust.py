@@ -144,10 +144,11 @@ def test_a_gpu_that_hangs_alone_is_stale_alone() -> None:
     assert [(each.identity.uuid, each.up) for each in shown] == [("GPU-a", False), ("GPU-b", True)]
 
 
-def test_an_energy_counter_that_never_moved_proves_nothing() -> None:
+def test_an_energy_counter_that_never_moved_proves_nothing_while_other_numbers_move() -> None:
     story = Story()
     shown = [
-        story.read(float(second), DEV_TOTAL_ENERGY_CONSUMPTION=5, DEV_GPU_TEMP=40) for second in range(400)
+        story.read(float(second), DEV_TOTAL_ENERGY_CONSUMPTION=5, DEV_GPU_TEMP=40 + second // 100)
+        for second in range(400)
     ]
     assert shown[-1].up
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from exporter.sampler.backend import ReadError, Remedy
 from exporter.sampler.crew import Crew
+from exporter.sampler.nvml_errors import error_of_code
 from exporter.sampler.options import Options
 from exporter.sampler.pace import Pace
+from exporter.sampler.reasons import advice
 from tests.exporter.sampler.sampling import gpus, until
 from tests.exporter.sampler.scripted import FOLDER_VARIABLE
 
@@ -100,3 +103,25 @@ def test_the_first_look_that_fails_is_why_there_is_nothing(crew: Crew, tmp_path:
     (tmp_path / "fail-look").unlink()
     until(lambda: crew.readers)
     assert crew.trouble(0.0) is None
+
+
+REOPENING = [
+    error
+    for error in (error_of_code("a call", code) for code in range(1, 29))
+    if error.remedy == Remedy.REOPEN
+]
+
+
+@pytest.mark.parametrize("error", REOPENING, ids=str)
+def test_whatever_call_meets_a_lost_driver_what_to_do_about_it_is_said_once(
+    crew: Crew, error: ReadError
+) -> None:
+    crew.reopen(error)
+    assert crew.end is not None
+    assert crew.end.trouble == (error.reason, f"{error}: {advice(error.reason)}")
+    assert advice(error.reason)
+    told = ReadError(error.reason, error.remedy, crew.end.trouble.line)
+    other = Crew(Options(BACKEND), Pace(), lambda: None)
+    other.reopen(told)
+    assert other.end is not None
+    assert other.end.trouble.line == crew.end.trouble.line

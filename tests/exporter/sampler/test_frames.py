@@ -58,8 +58,9 @@ def test_a_frame_out_of_turn_counts_as_no_second(bench: Bench) -> None:
 
 def test_a_call_about_no_gpu_that_hangs_is_named_and_counted_once(bench: Bench) -> None:
     bench.crew.inside = ("looking which GPUs there are", bench.hand.now)
-    bench.hand.now += HUNG_SECONDS
-    assert bench.maker.next().hung == ()
+    for _ in range(round(HUNG_SECONDS)):
+        bench.hand.now += 1
+        assert bench.maker.next().hung == ()
     for _ in range(3):
         bench.hand.now += 1
         frame = bench.maker.next()
@@ -68,3 +69,14 @@ def test_a_call_about_no_gpu_that_hangs_is_named_and_counted_once(bench: Bench) 
         assert frame.errors_total == (("hung", 1.0),)
     bench.crew.inside = None
     assert bench.maker.next().hung == ()
+
+
+def test_a_call_is_not_held_up_by_the_driver_while_the_sampler_itself_does_not_run(bench: Bench) -> None:
+    bench.maker.next()
+    bench.crew.inside = ("looking which GPUs there are", bench.hand.now)
+    bench.hand.now += 100
+    assert bench.maker.next().hung == ()
+    for _ in range(6):
+        bench.hand.now += 1
+        frame = bench.maker.next()
+    assert [each.group for each in frame.hung] == ["looking which GPUs there are"], "since it runs again"

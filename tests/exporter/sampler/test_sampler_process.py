@@ -96,7 +96,8 @@ def test_a_library_that_a_fresh_process_has_to_load_ends_this_one(tmp_path: Path
     (tmp_path / "fail-open").write_text("version_mismatch reopen")
     with sampling(gpus(tmp_path, "GPU-a")) as sampler:
         frame = sampler.frame_where(lambda frame: frame.trouble)
-        assert frame.trouble == ("version_mismatch", "open fails: as the test says")
+        assert frame.trouble is not None
+        assert frame.trouble.line.startswith("open fails: as the test says: the driver was upgraded")
         assert sampler.ended() == REOPEN_EXIT
         assert sampler.said() == ""
 
@@ -106,7 +107,8 @@ def test_a_gpu_that_has_lost_its_driver_ends_the_process_too(tmp_path: Path) -> 
         sampler.frame()
         (tmp_path / "fail-GPU-a").write_text("driver_lost reopen")
         frame = sampler.frame_where(lambda frame: frame.trouble)
-        assert frame.trouble == ("driver_lost", "GPU-a fails: as the test says")
+        assert frame.trouble is not None
+        assert frame.trouble.line.startswith("GPU-a fails: as the test says: the driver was unloaded")
         lost = [count for _, reason, count in frame.gpus[0].errors_total if reason == "driver_lost"]
         assert lost == [1.0], "no group asks again"
         assert sampler.ended() == REOPEN_EXIT

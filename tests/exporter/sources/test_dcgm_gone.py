@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample
 from tests.exporter.dialects.dcgm_text import fixture, text
 from tests.exporter.sources.dcgm_reading import PAGE, Story, ups
@@ -106,3 +110,44 @@ def test_pods_that_come_and_go_do_not_disturb_a_gpu() -> None:
         )
         for at, used_mib in ((1000.0, 10.0), (1001.0, 20.0), (1002.0, 10.0))
     ]
+
+
+def test_an_exporter_that_stands_still_is_said_to_once_a_time_and_what_to_do_about_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    energies = [*[5000] * 80, *range(6000, 9000, 1000), *[9000] * 40]
+    with caplog.at_level(logging.INFO):
+        shown = Story().shown(
+            *(text(DEV_TOTAL_ENERGY_CONSUMPTION=each, DEV_GPU_TEMP=40) for each in energies), seconds=5.0
+        )
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    still = [line for line in lines if "its host engine hangs" in line]
+    assert [line.partition("stood still for ")[2].partition(":")[0] for line in still] == ["5 min", "2 min"]
+    assert not any("--collect-interval" in line for line in lines), "that is not what is wrong"
+    assert set(ups(shown[79]).values()) == set(ups(shown[-1]).values()) == {"stale"}
+    for each in (shown[79], shown[-1]):
+        assert not each.status.answering
+        assert "restart it" in each.status.last_error
+    assert shown[82].status.answering
+    assert shown[82].status.last_error == ""
+    assert dict(shown[-1].status.errors)["stale"] > dict(shown[82].status.errors)["stale"]
+
+
+def test_an_exporter_that_stood_still_and_then_collects_seldom_is_told_of_its_interval(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seconds = [*[0] * 400, *(1000 * (1 + second // 30) for second in range(100))]
+    Story().shown(*(text(DEV_TOTAL_ENERGY_CONSUMPTION=5000 + each) for each in seconds))
+    (line,) = [each.getMessage() for each in caplog.records if "--collect-interval" in each.getMessage()]
+    assert "its numbers moved after 30 s" in line
+
+
+def test_one_gpu_of_several_that_stands_still_is_down_alone() -> None:
+    pages = [
+        text(uuid="GPU-a", DEV_TOTAL_ENERGY_CONSUMPTION=5000)
+        + text(uuid="GPU-b", DEV_TOTAL_ENERGY_CONSUMPTION=5000 + n)
+        for n in range(40)
+    ]
+    last = Story().shown(*pages, seconds=10.0)[-1]
+    assert ups(last) == {"GPU-a": "stale", "GPU-b": True}
+    assert last.status.answering

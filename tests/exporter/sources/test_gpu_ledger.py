@@ -104,6 +104,22 @@ def test_a_gpu_that_a_new_sampler_can_not_open_is_down_for_that_reason() -> None
     assert sampler.shown() == {"a": UP, "b": (False, "gpu_lost")}
 
 
+def test_a_gpu_that_could_never_be_opened_is_down_by_its_index_until_it_is() -> None:
+    sampler = Sampler()
+    lost = (Unopened(1, "gpu_lost", "GPU is lost"), Unopened(3, "no_permission", "refused"))
+    instances = (Unopened(0, "no_permission", "its MIG instances"),)
+    sampler.tell(gpu(11.0), gpus_expected=4, unopened=(*lost, *instances))
+    down = {"unopened-1": (False, "gpu_lost"), "unopened-3": (False, "no_permission")}
+    assert sampler.shown() == {"a": UP, **down}
+    sampler.started_at = 11.5
+    sampler.tell(gpu(12.0), gpus_expected=None)
+    assert sampler.shown() == {"a": UP, **down}, "a new sampler has not looked round yet"
+    sampler.tell(gpu(13.0), gpu(13.0, "b", 1), gpus_expected=4, unopened=lost[1:])
+    assert sampler.shown() == {"a": UP, "b": UP, "unopened-3": (False, "no_permission")}
+    (named,) = (each.identity for each in sampler.ledger.samples(OFFSET + 13) if not each.up)
+    assert named == GpuIdentity("unopened-3", 3)
+
+
 def test_trouble_is_why_all_are_down() -> None:
     sampler = Sampler()
     sampler.tell(gpu(11.0))
@@ -150,3 +166,21 @@ def test_counters_go_on_when_a_new_sampler_begins_at_0() -> None:
         ("pcie", "timeout", 1.0),
     )
     assert dict(sampler.ledger.spent) == {"cpu": 2.0, "driver": 4.0}
+
+
+def test_no_gpu_hangs_over_a_time_in_which_the_sampler_did_not_run() -> None:
+    sampler = Sampler()
+    sampler.tell(gpu(11.0))
+    sampler.at += 60
+    for second in range(7):
+        sampler.tell(gpu(11.0))
+        assert sampler.shown() == {"a": UP if second <= 5 else (False, "hung")}
+
+
+def test_no_gpu_hangs_over_a_time_in_which_the_sidecar_did_not_run() -> None:
+    sampler = Sampler()
+    sampler.tell(gpu(11.0))
+    now = OFFSET + sampler.at + 60
+    for later, is_up in ((0.0, True), (5.0, True), (5.5, False)):
+        (sample,) = sampler.ledger.samples(now + later, awake_since=now)
+        assert sample.up == is_up

@@ -17,6 +17,7 @@ from exporter import sampler_signals as signals
 from exporter.clock import anchored_clock
 from exporter.gpu_settings import GpuSettings
 from exporter.observation import Observation
+from exporter.sampler.frame import HUNG_SECONDS
 from exporter.signal import Signal
 from exporter.sources.nvml import NvmlSource
 from exporter.sources.sampler_process import SAMPLER, SamplerProcess
@@ -110,6 +111,7 @@ def test_one_read_of_what_does_not_answer_says_so(folder: Path) -> None:
     status = nvml.observe().status
     assert not status.answering
     assert status.last_error.startswith("the GPUs were not read within 3 s; ")
+    assert status.last_error.endswith(", or this machine is short of CPU")
     assert status.errors == (("timeout", 1),)
     until(lambda: nvml.pid is None)
 
@@ -140,6 +142,7 @@ def test_a_sampler_that_dies_is_started_again_and_counted(folder: Path) -> None:
         os.kill(first, signal.SIGKILL)
         shown = await seen(nvml, lambda shown: ("exited", 1) in shown.status.errors)
         assert "the sampler was ended by SIGKILL" in shown.status.last_error
+        assert "out of memory" in shown.status.last_error
         shown = await seen(nvml, lambda shown: not shown.status.last_error)
         assert nvml.pid not in {None, first}
         assert own(shown, signals.SAMPLER_RESTARTS) == 1
@@ -158,6 +161,15 @@ def test_what_a_sampler_said_last_is_in_the_line_and_the_log(caplog: pytest.LogC
     run(nvml, work)
     assert "sampler: no such thing" in caplog.text
     assert caplog.text.count("GPUs: the sampler ended with code 1") == 1, "the same failure is said once"
+
+
+def test_of_a_sampler_that_dies_without_a_word_none_is_said_to_stand_in_the_log() -> None:
+    nvml = source(*script("import os; os.kill(os.getpid(), 9)"))
+    asyncio.run(nvml.read_once())
+    line = nvml.observe().status.last_error
+    until(lambda: nvml.pid is None)
+    assert line.startswith("the sampler was ended by SIGKILL and has said nothing: it is started again; ")
+    assert "the log" not in line.replace("the kernel's log", "")
 
 
 def test_pauses_between_starts_grow_up_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +227,7 @@ def test_a_lost_driver_takes_a_fresh_process(folder: Path, caplog: pytest.LogCap
         (folder / "fail-open").write_text("version_mismatch reopen")
         (folder / "fail-GPU-a").write_text("driver_lost reopen")
         shown = await seen(nvml, lambda shown: not shown.status.answering)
-        assert shown.status.last_error == "GPU-a fails: as the test says"
+        assert shown.status.last_error.startswith("GPU-a fails: as the test says: the driver was unloaded")
         shown = await seen(nvml, lambda shown: "open fails" in shown.status.last_error)
         assert shown.gpus[0].down_because == "version_mismatch"
         for file in ("fail-open", "fail-GPU-a"):
@@ -229,6 +241,36 @@ def test_a_lost_driver_takes_a_fresh_process(folder: Path, caplog: pytest.LogCap
 
     run(nvml, work)
     assert "GPUs: all that there are can be read again" in caplog.text
+
+
+def test_what_is_read_and_by_which_driver_is_said_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    gpus(folder, "GPU-a", "GPU-b")
+    nvml = source()
+
+    async def work() -> None:
+        first = (await seen(nvml, lambda shown: shown.status.answering)).gpus[0].at
+        await seen(nvml, lambda shown: shown.gpus[0].at > first + 1)
+
+    run(nvml, work)
+    assert [each.getMessage() for each in caplog.records if each.getMessage().startswith("nvml: ")] == [
+        "nvml: 2 GPUs, scripted 1"
+    ]
+
+
+def test_an_xid_is_a_line_in_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    gpus(folder, "GPU-a")
+    nvml = source()
+
+    async def work() -> None:
+        await seen(nvml, lambda shown: shown.status.answering)
+        (folder / "xid-GPU-a").write_text("31")
+        await seen(nvml, lambda shown: shown.gpus[0].xids_total)
+
+    run(nvml, work)
+    assert caplog.text.count("XID 31 on GPU 0 (GPU-a)") == 1
 
 
 def test_one_gpu_that_hangs_is_down_and_the_other_goes_on(folder: Path) -> None:
@@ -281,6 +323,26 @@ def test_a_sampler_that_falls_silent_is_told_to_end_and_no_second_one_is_started
         assert not is_alive(held)
         assert own(shown, signals.SAMPLER_STUCK) == 0
         assert shown.status.errors[0][0] == "hung"
+
+    run(nvml, work)
+
+
+def test_a_sidecar_that_did_not_run_for_a_while_blames_neither_driver_nor_sampler(folder: Path) -> None:
+    gpus(folder, "GPU-a")
+    nvml = source()
+
+    async def work() -> None:
+        await seen(nvml, lambda shown: shown.status.answering)
+        first = nvml.pid
+        time.sleep(HUNG_SECONDS + 2)  # noqa: ASYNC251 - as on a machine that is short of CPU
+        shown = nvml.observe()
+        assert shown.gpus[0].up
+        assert own(shown, signals.SAMPLER_STUCK) == 0
+        for _ in range(20):
+            await asyncio.sleep(0.1)
+            shown = nvml.observe()
+            assert (shown.gpus[0].up, "hung" in dict(shown.status.errors)) == (True, False)
+        assert nvml.pid == first
 
     run(nvml, work)
 
