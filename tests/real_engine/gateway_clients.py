@@ -38,6 +38,14 @@ async def storm(url: str, seconds: float) -> Truth:
     return truth
 
 
+async def fill(url: str, number: int, after_seconds: float) -> Truth:
+    """So many clients ask for long answers at once, ``after_seconds`` from now, and stay until they end."""
+    await asyncio.sleep(after_seconds)
+    async with _client() as session:
+        asking = [_ask(session, url, _prompt(_seeded(place)), 1500, False, None) for place in range(number)]
+        return Truth(Counter(await asyncio.gather(*asking)))
+
+
 async def walk_off(url: str, number: int, after_seconds: float, tokens: int) -> float:
     """So many clients ask for long streams and leave; gives the time when the last of them has."""
     async with _client() as session:

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from tests.real_engine import envoy
-from tests.real_engine.gateway_clients import storm, walk_off
+from tests.real_engine.gateway_clients import fill, storm, walk_off
 from tests.real_engine.recorder import parse
 from tests.real_engine.swallow import swallowing
 
@@ -69,15 +69,23 @@ def record(
     gateways: Gateways, engine_url: str, sidecar_url: str, out: Path, say: Callable[[str], None]
 ) -> None:
     """Run both parts and write ``gateway.json``. The sidecar has lived through a minute before."""
-    watch = _Watch(engine_url, sidecar_url)
+    with contextlib.closing(_Watch(engine_url, sidecar_url)) as watch:
+        told = _watch_both(gateways, watch, say)
+    (out / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8")
+
+
+def _watch_both(gateways: Gateways, watch: _Watch, say: Callable[[str], None]) -> dict[str, Any]:
     say(f"gateway: a storm for {STORM_SECONDS:.0f} s and what is still running then")
     before = watch.look()
     truth = asyncio.run(_watched(storm(gateways.limited.url, STORM_SECONDS), watch))
+    # as many as the breaker lets through, for as long as the gateway lets them: no look can miss that
+    refilled = envoy.MOST_REQUESTS / envoy.TOKENS_A_SECOND + 1.0
+    full = asyncio.run(_watched(fill(gateways.limited.url, envoy.MOST_REQUESTS, refilled), watch))
     asyncio.run(_watched(asyncio.sleep(SETTLE_SECONDS), watch))
     after = watch.look()
     told = {
         "limited": gateways.limited.admin.removeprefix("http://"),
-        "ends": dict(truth.ends),
+        "ends": dict(truth.ends + full.ends),
         "before": before,
         "after": after,
         "storm": watch.taken(),
@@ -91,8 +99,7 @@ def record(
     while time.time() < until and watch.look()["running"] != 0:
         time.sleep(POLL_SECONDS)
     asyncio.run(_watched(asyncio.sleep(3.5), watch))
-    told |= {"asked": asked, "left": left, "orphans": watch.taken()}
-    (out / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8")
+    return told | {"asked": asked, "left": left, "orphans": watch.taken()}
 
 
 class _Watch:
@@ -102,6 +109,10 @@ class _Watch:
         self._engine, self._sidecar = f"{engine_url}/metrics", sidecar_url
         self._client = httpx.Client(timeout=10.0, trust_env=False)
         self._looks: list[dict[str, Any]] = []
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
 
     def look(self) -> dict[str, Any]:
         page = self._client.get(self._engine).raise_for_status().text

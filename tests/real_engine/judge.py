@@ -229,9 +229,7 @@ def unknown_is_absent(run: Recording) -> Figure:
     for row in early:
         wrong.update(_engine_gauges(row))
     for row in run.rows:
-        wrong.update(
-            v.name for v in row.values if v.name.startswith(("pcie_", "gateway_", "orphan_", "swap_bytes"))
-        )
+        wrong.update(v.name for v in row.values if v.name.startswith(("pcie_", "swap_bytes")))
         wrong.update(f"{v.name}{{state=swapped}}" for v in row.all("sequences", state="swapped"))
     note = f"{len(early)} scrapes before the engine answered" + (
         f"; zeros or worse: {sorted(wrong)}" if wrong else ""
