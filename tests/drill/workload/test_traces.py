@@ -18,7 +18,8 @@ from drill.workload.mooncake import mooncake
 from drill.workload.servegen import clients, servegen
 from drill.workload.trace_files import TraceError
 
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+"""Beside the checkout, where it is at hand."""
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 
 
