@@ -32,12 +32,7 @@ from exporter.settings import Loaded, RefusedError, SettingsError, load_with_pla
 from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
-from exporter.sources.engine import EngineSource
-from exporter.sources.gateway import GatewaySource
-from exporter.sources.gpus import gpu_sources
-from exporter.sources.kv_events import KvEventsSource
-from exporter.sources.probe import ProbeSource
-from exporter.sources.source import Source
+from exporter.sources.configured import configured_sources
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
 from exporter.web_reload import WebReload
@@ -172,20 +167,12 @@ def _no_engine(file: Path | None, *, is_empty: bool) -> str:
 
 def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> LiveCycle[State]:
     clock = anchored_clock()
-    interval = settings.interval_seconds
-    sources: list[Source] = [EngineSource(engine, clock, interval) for engine in settings.engines]
-    sources += gpu_sources(settings.gpus, clock, interval)
-    sources += [
-        KvEventsSource(each.name, each.kv_events, clock) for each in settings.engines if each.kv_events
-    ]
-    sources += [ProbeSource(each.name, each.probe, clock) for each in settings.engines if each.probe]
-    sources += [GatewaySource(gateway, clock, interval) for gateway in settings.gateways]
     behind = Behind(
         {gateway.name: gateway.engines for gateway in settings.gateways},
         tuple(engine.name for engine in settings.engines),
     )
     told = CycleSettings(facts, installed_version(), behind)
-    return LiveCycle(sources, step, initial(told), clock, Board())
+    return LiveCycle(configured_sources(settings, clock), step, initial(told), clock, Board())
 
 
 def _print_once(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> None:

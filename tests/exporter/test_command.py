@@ -295,3 +295,20 @@ def test_the_sidecar_loads_nothing_heavy() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_sources_that_nobody_asked_for_are_not_loaded() -> None:
+    script = (
+        "import sys, exporter.command\n"
+        "from exporter.settings import load\n"
+        "from exporter.sidecar_settings import SidecarSettings\n"
+        "from exporter.sources.configured import configured_sources\n"
+        "settings = load(SidecarSettings, flags={'engines': ('http://127.0.0.1:1',), 'gpus.nvml': 'never'})\n"
+        "print([source.name for source in configured_sources(settings, float)])\n"
+        "others = ('nvml', 'dcgm', 'gateway', 'kv_events', 'probe')\n"
+        "print([name for name in others if f'exporter.sources.{name}' in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "['127.0.0.1:1']\n[]\n"
