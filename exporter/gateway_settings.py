@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from exporter.engine_settings import DEFAULT_PORTS, BasicAuthSettings, Seconds, Text, TlsSettings, checked_url
+from exporter.connection_settings import ConnectionSettings, Text, settle
 from exporter.settings import RefusedError
 
 PATHS = {"envoy": "/stats/prometheus", "litellm": "/metrics/"}
@@ -17,7 +15,7 @@ PATHS = {"envoy": "/stats/prometheus", "litellm": "/metrics/"}
 
 
 @dataclass(frozen=True, slots=True)
-class GatewaySettings:
+class GatewaySettings(ConnectionSettings):
     """A gateway before the engines to read. May be written as its URL alone."""
 
     shorthand: ClassVar[str] = "url"
@@ -61,7 +59,6 @@ class GatewaySettings:
             " none of them is."
         ),
     ] = None
-    deadline_seconds: Annotated[Seconds, Meta(description="Seconds for a whole read.")] = 5.0
     max_body_bytes: Annotated[
         int,
         Meta(
@@ -70,36 +67,11 @@ class GatewaySettings:
             description="The most bytes a page may hold. LiteLLM's grows with its keys, models and users.",
         ),
     ] = 32 * 1024 * 1024
-    tls: Annotated[TlsSettings, Meta(description="How to speak TLS, for an `https://` URL.")] = TlsSettings()
-    basic_auth: Annotated[
-        BasicAuthSettings | None,
-        Meta(
-            description="User and password for it. Only one of `basic_auth`, `bearer_token` and `bearer_token_file`"
-            " can be set."
-        ),
-    ] = None
-    bearer_token: Annotated[
-        Text | None, Meta(description="A token for it, here in the file; better is `bearer_token_file`.")
-    ] = field(default=None, repr=False)
-    bearer_token_file: Annotated[
-        Path | None, Meta(description="A file that holds the token and nothing else.")
-    ] = None
-    headers: Annotated[
-        Mapping[str, str], Meta(description="Further headers of each request, by name. ASCII, never logged.")
-    ] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
-        parts = checked_url(self.url)
-        if parts.path in {"", "/"}:
-            parts = parts._replace(path=PATHS.get(self.kind, PATHS["envoy"]))
-        object.__setattr__(self, "url", parts.geturl())
+        address = settle(self, PATHS.get(self.kind, PATHS["envoy"]))
         if not self.name:
-            port = parts.port or DEFAULT_PORTS[parts.scheme]
-            host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
-            object.__setattr__(self, "name", f"{host}:{port}")
-        ways = (self.basic_auth, self.bearer_token, self.bearer_token_file)
-        if sum(way is not None for way in ways) > 1:
-            raise RefusedError((), "set only one of basic_auth, bearer_token and bearer_token_file")
+            object.__setattr__(self, "name", address)
         for key in ("cluster", "listener"):
             if getattr(self, key) and self.kind == "litellm":
                 raise RefusedError(key, "is Envoy's; LiteLLM has none")

@@ -2,60 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from exporter.engine_settings import BasicAuthSettings, Seconds, Text, TlsSettings, checked_url
-from exporter.settings import RefusedError
+from exporter.connection_settings import ConnectionSettings, settle
 
 
 @dataclass(frozen=True, slots=True)
-class DcgmSettings:
+class DcgmSettings(ConnectionSettings):
     """A dcgm-exporter to read. May be written as its URL alone."""
 
     shorthand: ClassVar[str] = "url"
 
-    url: Annotated[
-        str,
-        Meta(
-            description="Where its metrics are, with `http://` or `https://`; `/metrics` is added where there is no"
-            " path."
-        ),
-    ]
-    deadline_seconds: Annotated[Seconds, Meta(description="Seconds for a whole read.")] = 5.0
-    max_body_bytes: Annotated[
-        int, Meta(ge=1024, le=1 << 30, description="The most bytes a page may hold.")
-    ] = 8 * 1024 * 1024
-    tls: Annotated[TlsSettings, Meta(description="How to speak TLS, for an `https://` URL.")] = TlsSettings()
-    basic_auth: Annotated[
-        BasicAuthSettings | None,
-        Meta(
-            description="User and password for it. Only one of `basic_auth`, `bearer_token` and `bearer_token_file`"
-            " can be set."
-        ),
-    ] = None
-    bearer_token: Annotated[
-        Text | None, Meta(description="A token for it, here in the file; better is `bearer_token_file`.")
-    ] = field(default=None, repr=False)
-    bearer_token_file: Annotated[
-        Path | None, Meta(description="A file that holds the token and nothing else.")
-    ] = None
-    headers: Annotated[
-        Mapping[str, str], Meta(description="Further headers of each request, by name. ASCII, never logged.")
-    ] = field(default_factory=dict, repr=False, hash=False)
-
     def __post_init__(self) -> None:
-        parts = checked_url(self.url)
-        if parts.path in {"", "/"}:
-            parts = parts._replace(path="/metrics")
-        object.__setattr__(self, "url", parts.geturl())
-        ways = (self.basic_auth, self.bearer_token, self.bearer_token_file)
-        if sum(way is not None for way in ways) > 1:
-            raise RefusedError((), "set only one of basic_auth, bearer_token and bearer_token_file")
+        settle(self, "/metrics")
 
 
 @dataclass(frozen=True, slots=True)

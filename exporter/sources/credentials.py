@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from exporter.engine_settings import BasicAuthSettings, TlsSettings
+from exporter.connection_settings import BasicAuthSettings, TlsSettings
 from exporter.file_stamp import Stamp, stamp_of
 from exporter.sources.failure import ReadFailedError, Reason, one_line
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import httpcore
 
-from exporter.engine_settings import TlsSettings
+from exporter.connection_settings import TlsSettings
 from exporter.file_stamp import Stamp
 from exporter.sources.body import BoundedBody
 from exporter.sources.credentials import Authorization, CredentialSettings, tls_context, tls_stamp

@@ -108,6 +108,29 @@ def test_engine_settings_that_can_not_be_meant_are_refused(tmp_path: Path, engin
     )
 
 
+@pytest.mark.parametrize(
+    ("where", "key"),
+    [
+        ("engines: [{%s}]", "engines[0]"),
+        ("gateways: [{%s}]", "gateways[0]"),
+        ("gpus: {dcgm: {%s}}", "gpus.dcgm"),
+    ],
+)
+def test_whatever_is_read_is_reached_by_the_same_rules(tmp_path: Path, where: str, key: str) -> None:
+    for keys, said in (
+        ("url: 'http://u:p@a'", f"{key}.url: must not carry a user or a password"),
+        ("url: 'ftp://a'", f"{key}.url: 'ftp://a' must start with http:// or https://"),
+        ("url: 'http://a', headers: {'a b': c}", f"{key}.headers: 'a b' is not a header name"),
+        (
+            'url: "http://a", headers: {a: "x\\r\\nEvil: y"}',
+            f"{key}.headers.a: holds characters a header can't carry",
+        ),
+        ("url: 'http://a', bearer_token: a, bearer_token_file: b", "set only one of"),
+        ("url: 'http://a', tls: {cert_file: a}", "key_file is not set"),
+    ):
+        assert said in refusal(SidecarSettings, file=write(tmp_path, where % keys + "\n"))
+
+
 @pytest.mark.parametrize("seconds", [0.5, 1, 5])
 def test_an_interval_that_windows_and_staleness_bear_is_taken(seconds: float) -> None:
     settings = load(SidecarSettings, environ={"THRASHOLD_INTERVAL_SECONDS": str(seconds)})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exporter.engine_settings import BasicAuthSettings, TlsSettings
+from exporter.connection_settings import BasicAuthSettings, TlsSettings
 from exporter.observation import Observation
 from tests.exporter.sources.certificates import Certificates
 from tests.exporter.sources.reading import PAGE, failed, observed, read, run, source
