@@ -11,7 +11,7 @@ from exporter.catalogue import GPU_PHENOMENA, JOIN_PHENOMENA
 from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_cycle import EngineState
-from exporter.gpu_sample import GpuIdentity, GpuSample
+from exporter.gpu_sample import GONE_SECONDS, GpuIdentity, GpuSample
 from exporter.join import Join, Neighbour, belongs, joined, unknown
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.sampler.reasons import Reason
@@ -26,9 +26,6 @@ MOST_GPUS = 256
 
 GPU_HORIZON_SECONDS = 75.0
 """What is kept of a GPU: the longest question asked is a minute, from up to some seconds before its newest sample."""
-
-GONE_SECONDS = 3600.0
-"""A GPU of which nothing was told for so long is none of the machine's any more, as its sources hold it too."""
 
 _FALLEN_OFF_THE_BUS = 79
 """XID 79."""

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from exporter.pcie import link_bytes_per_second
 
+GONE_SECONDS = 3600.0
+"""A missing GPU is told of for this long; after that it was taken out on purpose, or nobody cares."""
+
 
 class GpuIdentity(NamedTuple):
     """Which GPU. ``uuid`` is what it is known by; the rest is for people and for joining.

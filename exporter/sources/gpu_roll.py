@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from exporter.gpu_sample import GpuSample
+from exporter.gpu_sample import GONE_SECONDS, GpuSample
 from exporter.sampler.reasons import Reason
-
-KEEP_SECONDS = 3600.0
-"""A missing GPU is told of for this long; after that it was taken out on purpose, or nobody cares."""
 
 MOST_GONE = 256
 """Missing GPUs remembered, the last seen first: a reader that makes up names must not fill the memory."""
@@ -48,7 +45,7 @@ class GpuRoll:
         present = frozenset(samples)
         for uuid in missing[:MOST_GONE]:
             last, last_seen = self.samples[uuid], self.seen_at[uuid]
-            if at - last_seen <= KEEP_SECONDS and last.identity.parent_uuid not in present:
+            if at - last_seen <= GONE_SECONDS and last.identity.parent_uuid not in present:
                 samples[uuid] = last
                 seen_at[uuid] = last_seen
         return GpuRoll(samples, seen_at, at)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample, NvLink
+from exporter.gpu_sample import GONE_SECONDS, GpuIdentity, GpuMemory, GpuSample, NvLink
 from exporter.sampler.frame import Frame, Own, Trouble, Unopened
 from exporter.sources.gpu_ledger import GpuLedger
-from exporter.sources.gpu_roll import KEEP_SECONDS
 
 OFFSET = 1_000_000.0
 """The sidecar's clock less the sampler's."""
@@ -86,7 +85,7 @@ def test_a_gpu_that_is_not_counted_any_more_stays_in_sight_for_an_hour() -> None
     sampler.tell(*both)
     sampler.tell(both[0]._replace(at=12.0), gpus_expected=1)
     assert sampler.shown() == {"a": UP, "b": (False, "gone")}
-    sampler.at = 11.0 + KEEP_SECONDS - 1
+    sampler.at = 11.0 + GONE_SECONDS - 1
     sampler.tell(both[0]._replace(at=sampler.at + 1))
     assert sampler.shown() == {"a": UP, "b": (False, "gone")}
     sampler.tell(both[0]._replace(at=sampler.at + 1))

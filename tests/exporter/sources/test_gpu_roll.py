@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample
+from exporter.gpu_sample import GONE_SECONDS, GpuIdentity, GpuMemory, GpuSample
 from exporter.sampler.reasons import Reason
-from exporter.sources.gpu_roll import KEEP_SECONDS, MOST_GONE, GpuRoll
+from exporter.sources.gpu_roll import MOST_GONE, GpuRoll
 
 
 def gpu(uuid: str, at: float, parent: str = "") -> GpuSample:
@@ -42,9 +42,9 @@ def test_a_gpu_that_comes_back_is_up_with_what_it_tells() -> None:
 
 def test_a_missing_gpu_is_forgotten_an_hour_after_it_was_there() -> None:
     roll = GpuRoll().after([gpu("a", 10.0)], 10.0)
-    roll = roll.after([], 11.0).after([], 10.0 + KEEP_SECONDS)
-    assert [(each.at, each.up) for each in roll.gpus] == [(10.0 + KEEP_SECONDS, False)]
-    assert roll.after([], 10.5 + KEEP_SECONDS).gpus == ()
+    roll = roll.after([], 11.0).after([], 10.0 + GONE_SECONDS)
+    assert [(each.at, each.up) for each in roll.gpus] == [(10.0 + GONE_SECONDS, False)]
+    assert roll.after([], 10.5 + GONE_SECONDS).gpus == ()
 
 
 def test_a_mig_instance_is_missed_only_together_with_its_parent() -> None:
