@@ -116,20 +116,9 @@ class Owner(NamedTuple):
 class DynamoDialect:
     """The front end (generation ``frontend``: a rank ``all`` a model) or a worker (``worker``)."""
 
-    @property
-    def kind(self) -> str:
-        """``dynamo``."""
-        return "dynamo"
-
-    @property
-    def title(self) -> str:
-        """``Dynamo``."""
-        return "Dynamo"
-
-    @property
-    def absences(self) -> tuple[tuple[str, str], ...]:
-        """What Dynamo itself doesn't tell."""
-        return ABSENCES
+    kind = "dynamo"
+    title = "Dynamo"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read of its front end or a worker's."""

@@ -53,10 +53,7 @@ class EnvoyDialect:
     ``envoy_listener_*`` repeats what the connection managers count and is never read.
     """
 
-    @property
-    def kind(self) -> str:
-        """``envoy``."""
-        return "envoy"
+    kind = "envoy"
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether clusters are counted there: Envoy shows them as soon as it has one."""

@@ -73,10 +73,7 @@ class LitellmDialect:
     Keys go by the alias that LiteLLM shows, else by the hash that it shows: it never shows a key.
     """
 
-    @property
-    def kind(self) -> str:
-        """``litellm``."""
-        return "litellm"
+    kind = "litellm"
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is LiteLLM's."""

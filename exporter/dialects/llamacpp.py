@@ -69,20 +69,9 @@ ABSENCES = (
 class LlamacppDialect:
     """One server, one rank; some builds label it with ``model``, upstream has no labels."""
 
-    @property
-    def kind(self) -> str:
-        """``llamacpp``."""
-        return "llamacpp"
-
-    @property
-    def title(self) -> str:
-        """``llama.cpp``."""
-        return "llama.cpp"
-
-    @property
-    def absences(self) -> tuple[tuple[str, str], ...]:
-        """What llama.cpp doesn't tell."""
-        return ABSENCES
+    kind = "llamacpp"
+    title = "llama.cpp"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under llama.cpp's prefix."""

@@ -72,20 +72,9 @@ class Owner(NamedTuple):
 class SglangDialect:
     """SGLang from 0.4.9: one rank a ``dp_rank`` (``0`` where there is none), and ``all`` beside several."""
 
-    @property
-    def kind(self) -> str:
-        """``sglang``."""
-        return "sglang"
-
-    @property
-    def title(self) -> str:
-        """``SGLang``."""
-        return "SGLang"
-
-    @property
-    def absences(self) -> tuple[tuple[str, str], ...]:
-        """What SGLang doesn't tell, or not in every release."""
-        return ABSENCES
+    kind = "sglang"
+    title = "SGLang"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under SGLang's prefix."""

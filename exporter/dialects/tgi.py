@@ -74,20 +74,9 @@ ABSENCES = (
 class TgiDialect:
     """One router, one rank; no label says which model it serves."""
 
-    @property
-    def kind(self) -> str:
-        """``tgi``."""
-        return "tgi"
-
-    @property
-    def title(self) -> str:
-        """``Text Generation Inference``."""
-        return "Text Generation Inference"
-
-    @property
-    def absences(self) -> tuple[tuple[str, str], ...]:
-        """What TGI doesn't tell."""
-        return ABSENCES
+    kind = "tgi"
+    title = "Text Generation Inference"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under TGI's prefix."""

@@ -153,20 +153,9 @@ class Owner(NamedTuple):
 class TrtllmDialect:
     """``trtllm-serve`` (generation ``serve``) and Triton's back end (``triton``), one rank a model."""
 
-    @property
-    def kind(self) -> str:
-        """``trtllm``."""
-        return "trtllm"
-
-    @property
-    def title(self) -> str:
-        """``TensorRT-LLM``."""
-        return "TensorRT-LLM"
-
-    @property
-    def absences(self) -> tuple[tuple[str, str], ...]:
-        """What TensorRT-LLM doesn't tell."""
-        return ABSENCES
+    kind = "trtllm"
+    title = "TensorRT-LLM"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under its prefixes, or those of an old build are all there."""

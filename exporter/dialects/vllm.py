@@ -67,20 +67,9 @@ class VllmDialect:
     repeat one gauge. A series that stands twice in one text is not noticed.
     """
 
-    @property
-    def kind(self) -> str:
-        """``vllm``."""
-        return "vllm"
-
-    @property
-    def title(self) -> str:
-        """``vLLM``."""
-        return "vLLM"
-
-    @property
-    def absences(self) -> tuple[tuple[str, str], ...]:
-        """What vLLM doesn't tell, or not in every release."""
-        return ABSENCES
+    kind = "vllm"
+    title = "vLLM"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is one we read under vLLM's prefix."""
