@@ -110,6 +110,13 @@ class EngineConfig:
                 "smaller model"
             )
 
+        needed = self.model.weight_bytes / self._weight_parts + self.total_blocks * self.block_bytes_gpu
+        if needed > self.gpu.memory_bytes:
+            raise EngineConfigError(
+                f"{self.total_blocks} blocks and the weights of {self.model.name} take {needed / 1e9:.1f} GB of each "
+                f"{self.gpu.name}, which has {self.gpu.memory_bytes / 1e9:.1f} GB: take fewer blocks or more GPUs"
+            )
+
     @property
     def _weight_parts(self) -> int:
         return self.tensor_parallel * self.expert_parallel

@@ -54,6 +54,11 @@ class Rate:
         """Windows of so many seconds, one after the other."""
         return cls.steps([(index * seconds, rate) for index, rate in enumerate(rates)], len(rates) * seconds)
 
+    @classmethod
+    def ramped(cls, rate: float, start: float, until: float, ramp_seconds: float = 0.0) -> Self:
+        """From nothing at ``start`` to ``rate`` within ``ramp_seconds``, then the same; 0 is a step."""
+        return cls(((start, rate if ramp_seconds <= 0 else 0.0), (start + ramp_seconds, rate), (until, rate)))
+
     def at(self, seconds: float) -> float:
         """The rate then; at a step, the one after it."""
         for (start, low), (end, high) in zip(

@@ -174,6 +174,7 @@ def test_measured_times_are_linear_in_the_work() -> None:
             "llama-70b has 141.1 GB of weights for each of 1 NVIDIA H100 80GB HBM3.*take more",
         ),
         ({"tensor_parallel": 7}, "tensor_parallel 7 doesn't divide the 64 heads"),
+        ({"gpu_blocks": 10**6}, "1000000 blocks and the weights of llama-70b take .* GB of each.*take fewer"),
         ({"block_tokens": 0}, "block_tokens is 0: it must be at least 1"),
         ({"preemption": PreemptionMode.SWAP}, "V1 never swaps"),
         ({"generation": Generation.V0, "offload_bytes": 1e9}, "are V1's"),

@@ -1,0 +1,120 @@
+"""The key metrics of an incident before, at and after its peak, as a postmortem lists them: ``summary.json``.
+
+Everything is what the sidecar's signals say, over the whole fleet: the worst engine's quantiles, sums of sequences,
+the busiest GPU's PCIe (both directions together in bytes, the busier direction as a share of its link).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+from typing import NamedTuple
+
+from drill.scenarios.scene import Scene
+from exporter.snapshot import Snapshot
+
+PHASES = ("baseline", "peak", "after")
+_BASELINE_SECONDS = 180.0
+_SETTLE_SECONDS = 120.0
+"""Until quantiles of a minute and engines that begin empty say something."""
+
+
+class KeyMetrics(NamedTuple):
+    """At one instant, or of a phase; None where nothing tells."""
+
+    tpot_p50_seconds: float | None = None
+    tpot_p99_seconds: float | None = None
+    sessions: float | None = None
+    swapped_sequences: float | None = None
+    pcie_bytes_per_second: float | None = None
+    pcie_saturation_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Stretches of a run, in seconds from its beginning: (from, until)."""
+
+    baseline: tuple[float, float]
+    peak: tuple[float, float]
+    after: tuple[float, float]
+
+
+def phases_of(scene: Scene) -> Phases:
+    """Three minutes before the first onset, what lies between that and the end, and the last three minutes."""
+    end = float(scene.seconds)
+    onset = min((each.onset_seconds for each in scene.episodes), default=end / 3)
+    over = max((each.end_seconds for each in scene.episodes), default=2 * end / 3)
+    begin = min(_SETTLE_SECONDS, onset / 2)
+    return Phases(
+        (max(begin, onset - _BASELINE_SECONDS), onset),
+        (onset, min(end, max(over, onset + 1.0))),
+        (max(onset, end - _BASELINE_SECONDS), end),
+    )
+
+
+def at_instant(snapshot: Snapshot, sessions: float) -> KeyMetrics:
+    """Of one cycle; ``sessions``: requests of clients in flight."""
+    found: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+    for value in snapshot.values:
+        if not value.is_peak and value.signal.name in _WANTED:
+            found.setdefault(value.signal.name, []).append((value.labels, value.value))
+    return KeyMetrics(
+        _largest(found.get("tpot_p50_seconds")),
+        _largest(found.get("tpot_p99_seconds")),
+        sessions,
+        _sum(found.get("swapped_sequences")),
+        _largest_of_sums(found.get("pcie_bytes_per_second")),
+        _largest(found.get("pcie_saturation_ratio")),
+    )
+
+
+_WANTED = frozenset(KeyMetrics._fields)
+
+
+def of_phases(history: Iterable[tuple[float, KeyMetrics]], phases: Phases) -> dict[str, KeyMetrics]:
+    """The median of each metric in calm phases, its maximum at the peak. ``history``: (seconds, metrics)."""
+    rows = list(history)
+
+    def within(span: tuple[float, float]) -> list[KeyMetrics]:
+        return [metrics for at, metrics in rows if span[0] < at <= span[1]]
+
+    return {
+        "baseline": _medians(within(phases.baseline)),
+        "peak": _maxima(within(phases.peak)),
+        "after": _medians(within(phases.after)),
+    }
+
+
+def as_json(metrics: Mapping[str, KeyMetrics]) -> dict[str, dict[str, float | None]]:
+    """As ``summary.json`` has it."""
+    return {phase: each._asdict() for phase, each in metrics.items()}
+
+
+def _columns(rows: list[KeyMetrics]) -> list[list[float]]:
+    return [[value for value in column if value is not None] for column in zip(*rows, strict=True)]
+
+
+def _medians(rows: list[KeyMetrics]) -> KeyMetrics:
+    return KeyMetrics(*(median(column) if column else None for column in _columns(rows)))
+
+
+def _maxima(rows: list[KeyMetrics]) -> KeyMetrics:
+    return KeyMetrics(*(max(column) if column else None for column in _columns(rows)))
+
+
+def _largest(values: list[tuple[tuple[str, ...], float]] | None) -> float | None:
+    return max((value for _, value in values), default=None) if values else None
+
+
+def _sum(values: list[tuple[tuple[str, ...], float]] | None) -> float | None:
+    return sum(value for _, value in values) if values else None
+
+
+def _largest_of_sums(values: list[tuple[tuple[str, ...], float]] | None) -> float | None:
+    """Both directions of each GPU together: the first label is the GPU."""
+    if not values:
+        return None
+    rows = sorted(values)
+    return max(sum(value for _, value in group) for _, group in groupby(rows, key=lambda row: row[0][0]))

@@ -1,0 +1,80 @@
+"""A scenario from beginning to end, with all that is kept of it in one folder.
+
+``recording.db`` (the flight recorder's form), ``metrics.om`` (the same as OpenMetrics), ``truth.json``, and
+``summary.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drill.playing.key_metrics import KeyMetrics, Phases, as_json, at_instant, of_phases, phases_of
+from drill.playing.play import Moment, Play
+from drill.playing.truth import TruthLog
+from drill.scenarios.scenario import Scenario
+from drill.scenarios.scene import Scene
+from drill.scenarios.setting import Setting
+from exporter.recorder_export import export_openmetrics
+from exporter.recorder_reader import Recording
+from exporter.recorder_writer import RecordingWriter, Retention
+
+RECORDING, METRICS, TRUTH, SUMMARY = "recording.db", "metrics.om", "truth.json", "summary.json"
+_EVERYTHING = Retention(keep_seconds=float(2**31), max_bytes=2**40)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run came to."""
+
+    scene: Scene
+    phases: Phases
+    metrics: dict[str, KeyMetrics]
+    truth: dict[str, Any]
+
+
+def run(
+    scenario: Scenario,
+    setting: Setting,
+    out: Path,
+    *,
+    others: Sequence[Scenario] = (),
+    told: Callable[[Moment], None] = lambda _: None,
+) -> Ran:
+    """Run it and write everything into ``out``, which is made; what an earlier run left there is replaced.
+
+    ``told`` is called with every moment. Raises SettingError, EngineConfigError and OSError.
+    """
+    scene = scenario.scene(setting, others)
+    out.mkdir(parents=True, exist_ok=True)
+    for suffix in ("", "-wal", "-shm", ".lock"):
+        (out / f"{RECORDING}{suffix}").unlink(missing_ok=True)
+    play, truth = Play(scene, setting.seed), TruthLog(scene)
+    history: list[tuple[float, KeyMetrics]] = []
+    writer = RecordingWriter(out / RECORDING, _EVERYTHING)
+    try:
+        for moment in play.moments():
+            writer.write(moment.snapshot)
+            truth.see(moment.second)
+            history.append(
+                (moment.second.seconds, at_instant(moment.snapshot, moment.second.clients.in_flight))
+            )
+            told(moment)
+    finally:
+        writer.close()
+    with Recording(out / RECORDING) as recording, (out / METRICS).open("wb") as file:
+        export_openmetrics(recording, file)
+    phases = phases_of(scene)
+    ran = Ran(
+        scene, phases, of_phases(history, phases), truth.told(scenario.name, [each.name for each in others])
+    )
+    _write(out / TRUTH, ran.truth)
+    _write(out / SUMMARY, as_json(ran.metrics))
+    return ran
+
+
+def _write(path: Path, what: dict[str, Any]) -> None:
+    path.write_text(json.dumps(what, indent=None if path.name == TRUTH else 2) + "\n", encoding="utf-8")

@@ -1,0 +1,39 @@
+"""Honest load beyond what the engines can do: queues grow, nothing thrashes, and it ends when the load does."""
+
+from __future__ import annotations
+
+from alerts.causes import Cause
+from drill.clients import ClientConfig, Patience
+from drill.scenarios.chat import chat_fleet, chat_load, chat_rate
+from drill.scenarios.scenario import Scenario
+from drill.scenarios.scene import Episode, Scene
+from drill.scenarios.setting import Setting
+from drill.workload.rates import Rate
+from drill.workload.synthetic import open_loop
+
+_ONSET, _END = 240.0, 480.0
+_TIMES = 0.8
+"""What comes over what keeps the pool full."""
+
+
+def _fleet(setting: Setting) -> Scene:
+    return chat_fleet(
+        setting, clients=ClientConfig(timeout_seconds=120, patience=Patience.FIRST_TOKEN, retries=0)
+    )
+
+
+def _trouble(scene: Scene, setting: Setting) -> Scene:
+    more = _TIMES * chat_rate(scene, 1.0)
+    rate = Rate.ramped(more, _ONSET, _END, setting.ramp_seconds)
+    return scene.with_load(open_loop(chat_load("burst"), rate, setting.seed + 1)).with_episode(
+        Episode("overload", Cause.OVERLOAD, _ONSET, _END, scene.names)
+    )
+
+
+OVERLOAD = Scenario(
+    "overload",
+    Cause.OVERLOAD,
+    "More than the engines can do for four minutes: honest queues, no thrashing.",
+    _fleet,
+    _trouble,
+)

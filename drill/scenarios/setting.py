@@ -1,0 +1,49 @@
+"""What a run of a scenario is asked for: its size, its chance, and where it is moved to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from drill.serving.config import Generation
+
+Chosen = TypeVar("Chosen")
+
+
+class Size(StrEnum):
+    """How large a run is."""
+
+    SMALL = "small"
+    """At most 3 engines, 20 minutes, and 8 s of CPU."""
+    FULL = "full"
+
+
+class SettingError(ValueError):
+    """Something that a scenario can't be run with: what, and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``model``, ``gpu``, ``generation``, ``engines``: None takes the scenario's own.
+
+    ``ramp_seconds``: what a scenario does at a stroke it does over so long; 0 is a step. Not below 0.
+    """
+
+    size: Size = Size.SMALL
+    seed: int = 1
+    model: str | None = None
+    gpu: str | None = None
+    generation: Generation | None = None
+    engines: int | None = None
+    ramp_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.engines is not None and self.engines < 1:
+            raise SettingError(f"{self.engines} engines asked for: take 1 or more")
+        if not self.ramp_seconds >= 0:
+            raise SettingError(f"a ramp of {self.ramp_seconds} s asked for: take 0 or more")
+
+    def choose(self, small: Chosen, full: Chosen) -> Chosen:
+        """One of two, by size."""
+        return small if self.size is Size.SMALL else full
