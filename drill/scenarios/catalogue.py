@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from drill.scenarios.benign_day import BENIGN_DAY
+from drill.scenarios.collective_slow import COLLECTIVE_SLOW
+from drill.scenarios.engine_frozen import ENGINE_FROZEN
+from drill.scenarios.gateway_too_tight import GATEWAY_TOO_TIGHT
+from drill.scenarios.gpu_lost import GPU_LOST
+from drill.scenarios.kv_leak import KV_LEAK
+from drill.scenarios.metric_rename import METRIC_RENAME
 from drill.scenarios.overload import OVERLOAD
+from drill.scenarios.pcie_downgraded import PCIE_DOWNGRADED
+from drill.scenarios.pcie_other_tenant import PCIE_OTHER_TENANT
+from drill.scenarios.prefill_blocking import PREFILL_BLOCKING
+from drill.scenarios.prefix_collapse import PREFIX_COLLAPSE
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.setting import SettingError
+from drill.scenarios.sidecar_blind import SIDECAR_BLIND
 
-SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (OVERLOAD,)}
+SCENARIOS: Mapping[str, Scenario] = {
+    each.name: each
+    for each in (
+        BENIGN_DAY,
+        COLLECTIVE_SLOW,
+        ENGINE_FROZEN,
+        GATEWAY_TOO_TIGHT,
+        GPU_LOST,
+        KV_LEAK,
+        METRIC_RENAME,
+        OVERLOAD,
+        PCIE_DOWNGRADED,
+        PCIE_OTHER_TENANT,
+        PREFILL_BLOCKING,
+        PREFIX_COLLAPSE,
+        SIDECAR_BLIND,
+    )
+}
 
 
 def scenario_by_name(name: str) -> Scenario:

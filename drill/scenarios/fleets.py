@@ -7,13 +7,12 @@ import numpy as np
 from drill.scenarios.setting import Setting, SettingError
 from drill.serving.config import EngineConfig, EngineConfigError, Generation
 from drill.serving.models import UnknownModelError, model_by_name
-from drill.serving.step_time import Batch
+from drill.serving.step_time import Batch, StepCost
 from drill.workload.lengths import Lengths
 from exporter.hardware import UnknownGpuError, gpu_by_name
 
 _DRAWS = 2000
 _LEAST_POOL_TOKENS = 100_000
-_MOST_PREFILL_RATIO = 0.9
 
 
 def engine_config(
@@ -55,41 +54,35 @@ def names(setting: Setting, small: int, full: int) -> tuple[str, ...]:
     return tuple(f"engine-{number}" for number in range(count))
 
 
+def decode_cost(config: EngineConfig, sequences: int, context_tokens: float) -> StepCost:
+    """Of one iteration in which so many sequences with so long a context each get a token."""
+    batch = Batch(decodes=sequences, decode_context=round(sequences * context_tokens), samples=sequences)
+    return config.roofline().cost(batch, 0.0)
+
+
 def requests_per_second(
     config: EngineConfig, prompt: Lengths, output: Lengths, usage_ratio: float, cached_tokens: int = 0
 ) -> float:
     """How many requests of a kind keep one engine's KV pool that full, by Little's law and the model's own times.
 
-    ``cached_tokens``: before each prompt, shared by all and held once where prefixes are cached. Raises SettingError
-    where prefilling alone would take nearly all of the engine's time.
+    ``cached_tokens``: before each prompt, shared by all and held once where prefixes are cached.
     """
     chance = np.random.default_rng(0)
     prompts = float(np.mean([prompt.draw(chance) for _ in range(_DRAWS)]))
     outputs = float(np.mean([output.draw(chance) for _ in range(_DRAWS)]))
-    timer = config.roofline()
     shared = cached_tokens if config.prefix_caching else 0
-    held = prompts + cached_tokens - shared + outputs / 2
-    read = prompts + cached_tokens + outputs / 2
+    own = prompts + cached_tokens - shared
+    held = own + outputs / 2
     sequences = max(1, round(usage_ratio * config.usable_blocks * config.block_tokens / held))
-    computed = max(1, round(prompts + cached_tokens - shared))
-    decode = timer.cost(
-        Batch(decodes=sequences, decode_context=round(sequences * read), samples=sequences), 0.0
-    ).seconds
-    prefill = timer.cost(
-        Batch(
-            prefill_tokens=computed,
-            prefill_pairs=computed * (shared + computed / 2),
-            prefill_context=shared + computed,
-            prefills=1,
-            samples=1,
-        ),
-        0.0,
-    ).seconds
+    computed = max(1, round(own))
+    decode = decode_cost(config, sequences, held + shared).seconds
+    batch = Batch(
+        prefill_tokens=computed,
+        prefill_pairs=computed * (shared + computed / 2),
+        prefill_context=shared + computed,
+        prefills=1,
+        samples=1,
+    )
+    prefill = config.roofline().cost(batch, 0.0).seconds
     # each request takes outputs iterations, and its own prefill and those of others lie between
-    rate = sequences / (outputs * decode + sequences * prefill)
-    if rate * prefill > _MOST_PREFILL_RATIO:
-        raise SettingError(
-            f"{config.model.name} on {config.tensor_parallel} {config.gpu.name} would only prefill at "
-            f"{usage_ratio:.0%} usage: take shorter prompts or faster GPUs"
-        )
-    return rate
+    return sequences / (outputs * decode + sequences * prefill)

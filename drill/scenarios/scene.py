@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from alerts.causes import Cause
 from drill.clients import ClientConfig
@@ -33,17 +34,22 @@ class Episode:
     affected: tuple[str, ...]
 
 
+class Renamed(NamedTuple):
+    """A metric that is called something no dialect knows; ``field``: of a RankSample, which it was read into."""
+
+    field: str
+    metric: str
+    now_called: str
+
+
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """From ``seconds`` on the next start of an engine is of another release.
-
-    ``unknown``: fields of a RankSample whose metrics are called something there that no dialect knows.
-    """
+    """From ``seconds`` on the next start of an engine is of another release, with metrics renamed."""
 
     seconds: float
     engine: str
     release: Release
-    unknown: tuple[str, ...] = ()
+    renamed: tuple[Renamed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

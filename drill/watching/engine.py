@@ -10,7 +10,7 @@ from drill.expose.observed import Served
 from drill.expose.release import Release
 from drill.expose.server import Server
 from drill.expose.stalls import Stalls
-from drill.scenarios.scene import Upgrade
+from drill.scenarios.scene import Renamed, Upgrade
 from drill.second import EngineSecond
 from exporter.observation import ENGINE, Observation, SourceStatus
 from exporter.sample import EngineSample
@@ -39,7 +39,7 @@ class WatchedEngine:
         self._release = release
         self._epoch = epoch
         self._upgrades = upgrades
-        self._unknown: tuple[str, ...] = ()
+        self._renamed: tuple[Renamed, ...] = ()
         self._stalls = Stalls(seed)
         self._life = -1
         self._read: _Read | None = None
@@ -94,7 +94,12 @@ class WatchedEngine:
 
     def page(self) -> str | None:
         """What its ``/metrics`` answers now; None while nobody listens."""
-        return None if self.server is None else self.server.page()
+        if self.server is None:
+            return None
+        page = self.server.page()
+        for _, metric, now_called in self._renamed:
+            page = page.replace(metric, now_called)
+        return page
 
     def _end(self, read: _Read) -> None:
         if self.server is None:
@@ -114,12 +119,13 @@ class WatchedEngine:
         """A life begins: of the newest release that was rolled out by then."""
         for upgrade in self._upgrades:
             if upgrade.seconds <= second.started_seconds:
-                self._release, self._unknown = upgrade.release, upgrade.unknown
+                self._release, self._renamed = upgrade.release, upgrade.renamed
 
     def _blinded(self, sample: EngineSample) -> EngineSample:
-        if not self._unknown:
+        if not self._renamed:
             return sample
         nothing: dict[str, Any] = {
-            name: () if isinstance(getattr(sample.ranks[0], name), tuple) else None for name in self._unknown
+            name: () if isinstance(getattr(sample.ranks[0], name), tuple) else None
+            for name, _, _ in self._renamed
         }
         return replace(sample, ranks=tuple(replace(rank, **nothing) for rank in sample.ranks))

@@ -1,0 +1,58 @@
+"""Long prompts that are computed whole stop every other stream of their engine for seconds each.
+
+The engines take batches as large as a whole prompt (V0: without chunked prefill). While a prompt of tens of thousands
+of tokens is computed nobody gets a token; usage is far from full, nothing is preempted: it is the order of work, not
+its amount. Gaps between tokens have a tail of seconds with a median that is as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alerts.causes import Cause
+from drill.scenarios.chat import END, ONSET, chat_fleet
+from drill.scenarios.scenario import Scenario
+from drill.scenarios.scene import Episode, Scene
+from drill.scenarios.setting import Setting
+from drill.serving.config import EngineConfig, Generation
+from drill.workload.lengths import Fixed, Uniform
+from drill.workload.rates import Rate
+from drill.workload.synthetic import Load, open_loop
+
+_WHOLE_PROMPT_TOKENS = 131_072
+_POOL_SHARE = 0.2
+"""Of an engine's pool, in one of the long prompts at most."""
+_MOST_PROMPT_TOKENS = 48_000
+_ANSWER_TOKENS = 20
+_EVERY_SECONDS = 15.0
+"""One a engine."""
+
+
+def _unchunked(config: EngineConfig) -> EngineConfig:
+    whole = max(_WHOLE_PROMPT_TOKENS, config.max_model_tokens)
+    return replace(
+        config,
+        max_batched_tokens=whole,
+        chunked_prefill=config.generation is Generation.V1,
+        long_prefill_tokens=0,
+    )
+
+
+def _trouble(scene: Scene, setting: Setting) -> Scene:
+    unchunked = replace(scene, engines={name: _unchunked(each) for name, each in scene.engines.items()})
+    pool = min(each.usable_blocks * each.block_tokens for each in scene.engines.values())
+    longest = int(min(_POOL_SHARE * pool, _MOST_PROMPT_TOKENS))
+    load = Load(Uniform(longest // 2, longest), Fixed(_ANSWER_TOKENS), tenant="documents", clients=3)
+    rate = Rate.ramped(len(scene.engines) / _EVERY_SECONDS, ONSET, END, setting.ramp_seconds)
+    return unchunked.with_load(open_loop(load, rate, setting.seed + 2)).with_episode(
+        Episode("prefill-blocking", Cause.PREFILL_BLOCKING, ONSET, END, scene.names)
+    )
+
+
+PREFILL_BLOCKING = Scenario(
+    "prefill-blocking",
+    Cause.PREFILL_BLOCKING,
+    "Long prompts, computed whole, stop all other streams for seconds each.",
+    chat_fleet,
+    _trouble,
+)
