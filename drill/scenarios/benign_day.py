@@ -1,7 +1,7 @@
 """A day of a real service (ServeGen's rate windows and lengths), heavy hours included: nothing is wrong with it.
 
-Small runs take 20 minutes around its busiest window. Rates are scaled so that the busiest ten minutes fill half of the
-pools on average; bursts within them fill more.
+Small runs take the busiest ten minutes, on one engine. Rates are scaled so that these fill a third of the pools on
+average; bursts within them fill more.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from drill.workload.lengths import Fixed
 from drill.workload.servegen import Client
 
 _DAY_SECONDS = 86_400
-_SMALL_SECONDS = 1_200
-_USAGE_RATIO = 0.5
-_WINDOW_SECONDS = 600.0
+_USAGE_RATIO = 0.35
+_WINDOW_SECONDS = 600
 
 
 def _busiest(clients: list[Client]) -> tuple[float, float]:
@@ -37,16 +36,17 @@ def _busiest(clients: list[Client]) -> tuple[float, float]:
 def _fleet(setting: Setting) -> Scene:
     clients = servegen.clients(servegen.M_LARGE)
     start, rate = _busiest(clients)
-    heavy = list(servegen.servegen(clients, setting.seed, start=start).between(0.0, _WINDOW_SECONDS))
+    heavy = list(servegen.servegen(clients, setting.seed, start=start).between(0.0, float(_WINDOW_SECONDS)))
     prompts = Fixed(max(1, round(sum(each.prompt_tokens for each in heavy) / len(heavy))))
     answers = Fixed(max(1, round(sum(each.output_tokens for each in heavy) / len(heavy))))
-    scene = chat_fleet(setting, seconds=setting.choose(_SMALL_SECONDS, _DAY_SECONDS))
+    setting = replace(setting, engines=setting.engines or setting.choose(1, 2))
+    scene = chat_fleet(setting, seconds=setting.choose(_WINDOW_SECONDS, _DAY_SECONDS))
     carried = sum(
         requests_per_second(each, prompts, answers, _USAGE_RATIO) for each in scene.engines.values()
     )
-    begin = setting.choose(max(0.0, start + _WINDOW_SECONDS / 2 - _SMALL_SECONDS / 2), 0.0)
+    begin = setting.choose(start, 0.0)
     make = partial(servegen.servegen, clients, setting.seed, scale=carried / rate, start=begin)
-    return replace(scene.loaded(make()), engines=dict(list(scene.engines.items())[: setting.engines or 2]))
+    return scene.loaded(make())
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:

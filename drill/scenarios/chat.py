@@ -20,7 +20,7 @@ QUESTIONS = LogNormal(400, 0.6, least=50, most=3_000)
 HANDBOOK_TOKENS, HANDBOOKS = 6_000, 2
 SHARED_USAGE_RATIO = 0.12
 """Of questions alone: unshared they need ten times as much."""
-ONSET, END = 240.0, 480.0
+ONSET, END = 180.0, 420.0
 """When most troubles begin, and are over."""
 BASE = "llama-70b", "h200"
 TENSOR_PARALLEL = 2
@@ -46,7 +46,7 @@ def chat_rate(scene: Scene, usage_ratio: float) -> float:
 def chat_fleet(
     setting: Setting,
     *,
-    seconds: int = 720,
+    seconds: int = 660,
     gateway: GatewayConfig | None = None,
     clients: ClientConfig | None = None,
     **engine: object,

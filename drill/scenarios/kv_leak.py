@@ -16,7 +16,7 @@ from drill.scenarios.setting import Setting
 _SHARE = 0.3
 _LEAKS = 20
 _EVERY_SECONDS = 10.0
-_BUSY_SECONDS = 480.0
+_BUSY_SECONDS = 420.0
 
 
 def _fleet(setting: Setting) -> Scene:

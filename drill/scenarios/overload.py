@@ -11,8 +11,8 @@ from drill.scenarios.setting import Setting
 from drill.workload.rates import Rate
 from drill.workload.synthetic import open_loop
 
-_ONSET, _END = 240.0, 480.0
-_TIMES = 0.8
+_ONSET, _END = 180.0, 420.0
+_TIMES = 0.5
 """What comes over what keeps the pool full."""
 
 
