@@ -1,4 +1,4 @@
-"""A day of a real service (ServeGen's rate windows and lengths), heavy hours included: nothing is wrong with it.
+"""A day of a real reasoning service (ServeGen's rate windows and lengths), heavy hours included: all is well.
 
 Small runs take the busiest ten minutes, on one engine. Rates are scaled so that these fill a third of the pools on
 average; bursts within them fill more.
@@ -6,6 +6,8 @@ average; bursts within them fill more.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +17,7 @@ from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Scene
 from drill.scenarios.setting import Setting
 from drill.workload import servegen
-from drill.workload.lengths import Fixed
+from drill.workload.lengths import Weighted
 from drill.workload.servegen import Client
 
 _DAY_SECONDS = 86_400
@@ -33,12 +35,17 @@ def _busiest(clients: list[Client]) -> tuple[float, float]:
     return start, rates[start]
 
 
+def _as_drawn(lengths: Iterable[int]) -> Weighted:
+    counts = Counter(lengths)
+    return Weighted(tuple(counts), tuple(map(float, counts.values())))
+
+
 def _fleet(setting: Setting) -> Scene:
-    clients = servegen.clients(servegen.M_LARGE)
+    clients = servegen.clients(servegen.DEEPSEEK_R1)
     start, rate = _busiest(clients)
     heavy = list(servegen.servegen(clients, setting.seed, start=start).between(0.0, float(_WINDOW_SECONDS)))
-    prompts = Fixed(max(1, round(sum(each.prompt_tokens for each in heavy) / len(heavy))))
-    answers = Fixed(max(1, round(sum(each.output_tokens for each in heavy) / len(heavy))))
+    prompts = _as_drawn([each.prompt_tokens for each in heavy])
+    answers = _as_drawn([each.output_tokens for each in heavy])
     setting = replace(setting, engines=setting.engines or setting.choose(1, 2))
     scene = chat_fleet(setting, seconds=setting.choose(_WINDOW_SECONDS, _DAY_SECONDS))
     carried = sum(

@@ -68,14 +68,16 @@ def requests_per_second(
     ``cached_tokens``: before each prompt, shared by all and held once where prefixes are cached.
     """
     chance = np.random.default_rng(0)
-    prompts = float(np.mean([prompt.draw(chance) for _ in range(_DRAWS)]))
-    outputs = float(np.mean([output.draw(chance) for _ in range(_DRAWS)]))
+    prompts = np.array([prompt.draw(chance) for _ in range(_DRAWS)], dtype=float)
+    outputs = np.array([output.draw(chance) for _ in range(_DRAWS)], dtype=float)
     shared = cached_tokens if config.prefix_caching else 0
     own = prompts + cached_tokens - shared
-    held = own + outputs / 2
-    sequences = max(1, round(usage_ratio * config.usable_blocks * config.block_tokens / held))
-    computed = max(1, round(own))
-    decode = decode_cost(config, sequences, held + shared).seconds
+    # long answers hold more for longer: a request takes this many token slots times iterations
+    slots = float(np.mean(outputs * (own + outputs / 2)))
+    held = slots / float(np.mean(outputs))
+    wanted = usage_ratio * config.usable_blocks * config.block_tokens
+    decode = decode_cost(config, max(1, round(wanted / held)), held + shared).seconds
+    computed = max(1, round(float(np.mean(own))))
     batch = Batch(
         prefill_tokens=computed,
         prefill_pairs=computed * (shared + computed / 2),
@@ -84,5 +86,5 @@ def requests_per_second(
         samples=1,
     )
     prefill = config.roofline().cost(batch, 0.0).seconds
-    # each request takes outputs iterations, and its own prefill and those of others lie between
-    return sequences / (outputs * decode + sequences * prefill)
+    # iterations are as much longer as prefills of others lie between
+    return wanted / (slots * decode + wanted * prefill)
