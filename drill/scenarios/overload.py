@@ -1,4 +1,8 @@
-"""Honest load beyond what the engines can do: queues grow, nothing thrashes, and it ends when the load does."""
+"""Honest load beyond what the engines can do: queues grow, nothing thrashes, and it ends when the load does.
+
+The pools are full and hundreds of requests wait, time to first token is in minutes; but those that run go on as fast as
+ever, a preemption comes with thousands of tokens, and what was asked for is answered once the load is less.
+"""
 
 from __future__ import annotations
 

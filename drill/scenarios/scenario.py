@@ -7,8 +7,10 @@ A new one is a file beside this, and one line in ``catalogue.py``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import getdoc
 
 from alerts.causes import Cause
 from drill.scenarios.scene import Scene
@@ -28,6 +30,11 @@ class Scenario:
     summary: str
     fleet: Callable[[Setting], Scene]
     trouble: Callable[[Scene, Setting], Scene]
+
+    @property
+    def story(self) -> str:
+        """What happens and what a person would see, as its file begins."""
+        return getdoc(sys.modules[self.trouble.__module__]) or ""
 
     def scene(self, setting: Setting, others: Sequence[Scenario] = ()) -> Scene:
         """Its fleet with its trouble, and the troubles of others on the same fleet."""
