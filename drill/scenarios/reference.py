@@ -11,14 +11,15 @@ from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Scene
 from drill.scenarios.setting import Setting, Size
 
+_HOURS_FROM_MINUTES = 180
 _HEAD = """# Scenarios
 
 Made by `make docs` from the scenarios themselves (`drill/scenarios/`); don't edit it. How they are run, and what a run
 writes, is in [drill.md](drill.md).
 
-Each is a fleet that is well under its load, and what goes wrong in it. They compose: `thrashold drill run engine-frozen
---with pcie-other-tenant` does both to the fleet of the first. They move: `--model`, `--gpu`, `--generation`, `--engines`,
-`--ramp` and `--seed` give the same story elsewhere.
+Each is a fleet that is well under its load, and what goes wrong in it. They compose: `thrashold drill run
+engine-frozen --with pcie-other-tenant` does both to the fleet of the first. They move: `--model`, `--gpu`,
+`--generation`, `--engines`, `--ramp` and `--seed` give the same story elsewhere.
 """
 
 
@@ -36,7 +37,9 @@ def page(scenarios: Mapping[str, Scenario] = SCENARIOS) -> str:
 def _size(scene: Scene) -> str:
     config = next(iter(scene.engines.values()))
     engines = "1 engine" if len(scene.engines) == 1 else f"{len(scene.engines)} engines"
-    return f"{engines}, {config.model.name} on {config.tensor_parallel} {config.gpu.name}, {scene.seconds / 60:g} min"
+    minutes = scene.seconds / 60
+    length = f"{minutes:g} min" if minutes < _HOURS_FROM_MINUTES else f"{minutes / 60:g} h"
+    return f"{engines}, {config.model.name} on {config.tensor_parallel} {config.gpu.name}, {length}"
 
 
 if __name__ == "__main__":
