@@ -1,0 +1,112 @@
+"""A real Prometheus for a test: filled with a past, started on loopback, asked over HTTP. Debian's package has it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+_HOW = "apt-get install -y prometheus"
+_LISTENING = re.compile(r'msg="Listening on".*address=127\.0\.0\.1:(\d+)')
+_START_SECONDS = 20.0
+Labels = tuple[tuple[str, str], ...]
+
+
+def tool(name: str) -> str:
+    """The path of ``prometheus`` or ``promtool``; skips where there is none, fails in CI."""
+    found = shutil.which(name)
+    if found is None:
+        told = f"no {name} here: {_HOW}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI must have it: {told}", pytrace=False)
+        pytest.skip(told)
+    return found
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """One that runs, at ``url``."""
+
+    url: str
+
+    def query_range(
+        self, expression: str, start: float, end: float, step: float
+    ) -> dict[Labels, dict[float, float]]:
+        """Values by time, by labels, as the server gives them. Raises httpx.HTTPStatusError with its words."""
+        answer = self._get(
+            "/api/v1/query_range", {"query": expression, "start": start, "end": end, "step": step}
+        )
+        return {
+            tuple(sorted(series["metric"].items())): {
+                float(at): float(value) for at, value in series["values"]
+            }
+            for series in answer["data"]["result"]
+        }
+
+    def _get(self, path: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
+        answer = httpx.get(self.url + path, params=dict(parameters), timeout=30.0, trust_env=False)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+
+@contextlib.contextmanager
+def serving(openmetrics: Path, folder: Path) -> Iterator[Prometheus]:
+    """One that remembers what an OpenMetrics dump holds, with its data in ``folder``."""
+    data = folder / "data"
+    subprocess.run(
+        [tool("promtool"), "tsdb", "create-blocks-from", "openmetrics", "-q", openmetrics, data],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    settings = folder / "prometheus.yml"
+    settings.write_text("global: {}\n")
+    log = folder / "prometheus.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [
+                tool("prometheus"),
+                f"--config.file={settings}",
+                f"--storage.tsdb.path={data}",
+                "--storage.tsdb.retention.time=100y",
+                "--web.listen-address=127.0.0.1:0",
+            ],
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        url = f"http://127.0.0.1:{_port(process, log)}"
+        _wait_ready(url)
+        yield Prometheus(url)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _port(process: subprocess.Popen[bytes], log: Path) -> str:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        found = _LISTENING.search(log.read_text())
+        if found is not None:
+            return found.group(1)
+        time.sleep(0.02)
+    raise RuntimeError(f"Prometheus didn't start; its log:\n{log.read_text()}")
+
+
+def _wait_ready(url: str) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until:
+        if httpx.get(f"{url}/-/ready", timeout=5.0, trust_env=False).status_code == httpx.codes.OK:
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"{url} is never ready")
