@@ -29,6 +29,13 @@ class Cause(StrEnum):
     KV_LEAK = "kv-leak"
     METRIC_RENAME = "metric-rename"
     SIDECAR_BLIND = "sidecar-blind"
+    SLO_MISSED = "slo-missed"
+    LONG_PROMPTS = "long-prompts"
+    ENGINE_DOWN = "engine-down"
+    ENGINE_RESTARTS = "engine-restarts"
+    RANK_IMBALANCE = "rank-imbalance"
+    GATEWAY_BREAKER = "gateway-breaker"
+    NOT_WATCHED = "not-watched"
 
     @property
     def sentence(self) -> str:
@@ -55,4 +62,11 @@ _SENTENCES = {
     Cause.KV_LEAK: "Blocks were lost: held by no sequence and never free again.",
     Cause.METRIC_RENAME: "An engine was upgraded, and what it called its metrics changed.",
     Cause.SIDECAR_BLIND: "The sidecar could no longer read the GPUs.",
+    Cause.SLO_MISSED: "Users waited longer than they were promised, for whatever reason.",
+    Cause.LONG_PROMPTS: "More prompts than agreed were longer than their quota.",
+    Cause.ENGINE_DOWN: "An engine answered no more.",
+    Cause.ENGINE_RESTARTS: "An engine was started over and over.",
+    Cause.RANK_IMBALANCE: "One rank of an engine had far more to do than the others.",
+    Cause.GATEWAY_BREAKER: "A circuit breaker of the gateway kept requests from engines.",
+    Cause.NOT_WATCHED: "The watching itself failed: a sidecar, a scrape, the way to the pager.",
 }

@@ -1,0 +1,25 @@
+"""All alerts that are shipped. A new file of ``alerts/pack`` is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from alerts.alert import Alert
+from alerts.pack.cache import CACHE
+from alerts.pack.engine import ENGINE
+from alerts.pack.gateway import GATEWAY
+from alerts.pack.latency import LATENCY
+from alerts.pack.machine import MACHINE
+from alerts.pack.swap import SWAP
+from alerts.pack.watching import WATCHING
+
+GROUPS: Mapping[str, tuple[Alert, ...]] = {
+    "cache": CACHE,
+    "swap": SWAP,
+    "latency": LATENCY,
+    "machine": MACHINE,
+    "gateway": GATEWAY,
+    "engine": ENGINE,
+    "watching": WATCHING,
+}
+ALERTS: Mapping[str, Alert] = {alert.name: alert for group in GROUPS.values() for alert in group}

@@ -1,0 +1,99 @@
+"""The KV pool: asked for more than it has, full, thrashing, leaking, wasted."""
+
+from __future__ import annotations
+
+from alerts.alert import Alert, Severity
+from alerts.causes import Cause
+from alerts.conditions import All, Compare, Reading
+from exporter.derive.blocks import KV_LEAK, KV_USAGE
+from exporter.derive.fragmentation import USED_RATIO
+from exporter.derive.headroom import DEMAND, EXHAUSTION
+from exporter.derive.pingpong import PINGPONG
+from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
+from exporter.derive.traffic import SEQUENCES
+
+FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
+WAITING = Compare(Reading(SEQUENCES, (("state", "waiting"),)), ">", "waiting_sequences")
+PREEMPTING = Compare(Reading(PREEMPTION_RATE), ">", "preemptions_per_second")
+
+KV_DEMAND_BEYOND_POOL = Alert(
+    "KvDemandBeyondPool",
+    Severity.WARNING,
+    Cause.OVERLOAD,
+    Compare(Reading(DEMAND), ">", "kv_demand_ratio"),
+    '{{ $labels.engine }} is asked for {{ $value | printf "%.1f" }} times its KV pool',
+    "More KV blocks are asked for than the engine has: some requests have to wait, before usage shows it.",
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "EngineFrozen", "EngineDown"),
+)
+KV_EXHAUSTION_NEAR = Alert(
+    "KvExhaustionNear",
+    Severity.WARNING,
+    Cause.OVERLOAD,
+    Compare(Reading(EXHAUSTION), "<", "kv_exhaustion_seconds"),
+    "{{ $labels.engine }} fills its KV pool within {{ $value | humanizeDuration }}",
+    "At the rate at which usage has been rising the pool is full soon. A burst fills it faster than this can tell.",
+    quiet_under=(
+        "KvDemandBeyondPool",
+        "KvCachePressure",
+        "KvThrashing",
+        "KvSequencesSwapped",
+        "EngineFrozen",
+    ),
+)
+KV_CACHE_PRESSURE = Alert(
+    "KvCachePressure",
+    Severity.WARNING,
+    Cause.OVERLOAD,
+    All(FULL, WAITING, PREEMPTING),
+    "{{ $labels.engine }}: KV pool {{ $value | humanizePercentage }} full, requests wait, sequences are preempted",
+    "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "EngineDown"),
+)
+KV_THRASHING = Alert(
+    "KvThrashing",
+    Severity.PAGE,
+    Cause.RECOMPUTE_THRASH,
+    Compare(Reading(THRASHING), ">=", 1.0),
+    "{{ $labels.engine }} thrashes: sequences are thrown out after a few tokens",
+    "So few tokens come between preemptions that the engine works mostly for what it throws away.",
+    for_seconds=15,
+    keep_firing_seconds=180,
+    quiet_under=("KvSequencesSwapped", "EngineDown"),
+)
+KV_PING_PONG = Alert(
+    "KvPingPong",
+    Severity.WARNING,
+    Cause.RECOMPUTE_THRASH,
+    All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
+    "{{ $labels.engine }}: {{ $value | humanizePercentage }} of preemptions hit a sequence again",
+    "The same sequences are preempted over and over instead of each of them now and then.",
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "EngineDown"),
+)
+KV_LEAKING = Alert(
+    "KvLeaking",
+    Severity.WARNING,
+    Cause.KV_LEAK,
+    Compare(Reading(KV_LEAK), ">=", 1.0),
+    "{{ $labels.engine }} holds KV blocks with nothing running or waiting",
+    "For two minutes blocks have been in use that no sequence can be using: only a restart frees them.",
+    quiet_under=("EngineDown",),
+)
+TAIL_WASTE = Alert(
+    "TailWaste",
+    Severity.WARNING,
+    Cause.TAIL_WASTE,
+    All(Compare(Reading(USED_RATIO), ">", "tail_used_ratio"), FULL),
+    "{{ $labels.engine }}: {{ $value | humanizePercentage }} of used KV memory is empty tails of blocks",
+    "Blocks are so large beside the sequences that much of the full pool holds no token.",
+    for_seconds=300,
+    quiet_under=("EngineDown",),
+)
+CACHE = (
+    KV_DEMAND_BEYOND_POOL,
+    KV_EXHAUSTION_NEAR,
+    KV_CACHE_PRESSURE,
+    KV_THRASHING,
+    KV_PING_PONG,
+    KV_LEAKING,
+    TAIL_WASTE,
+)

@@ -1,0 +1,146 @@
+"""The engine as a process: down, frozen, deadlocked, restarting, out of balance; the fleet's progress."""
+
+from __future__ import annotations
+
+from alerts.alert import Alert, Expression, Severity
+from alerts.causes import Cause
+from alerts.conditions import Compare, Reading, Rendering
+from alerts.pack.promql import by, gauge
+from exporter.derive.blocks import KV_USAGE
+from exporter.derive.ranks import ENGINE_INFO, IMBALANCE, RESTARTS
+from exporter.derive.stalls import DEADLOCKED, FROZEN
+from exporter.derive.traffic import GENERATION_RATE, SEQUENCES
+from exporter.source_signals import SOURCE_UP
+
+_ENGINE = ENGINE_INFO.scope.labels
+_MANY_RESTARTS = 3
+_FALLEN_TO = 0.5
+
+
+def _down(rendering: Rendering) -> str:
+    """A source that doesn't answer and was an engine within the last hour: its name is the engine's."""
+    on = by(rendering, _ENGINE)
+    dead = f'label_replace({gauge(rendering, SOURCE_UP)} == 0, "engine", "$1", "source", "(.*)")'
+    was = gauge(rendering, ENGINE_INFO, window="1h")
+    return f"max by ({on}) ({dead}) and on ({on}) ({was})"
+
+
+ENGINE_DOWN = Alert(
+    "EngineDown",
+    Severity.PAGE,
+    Cause.ENGINE_DOWN,
+    Expression(_down, _ENGINE),
+    "{{ $labels.engine }} answers no more",
+    "The engine's metrics can't be read, and could within the last hour. Its load has gone to the others.",
+    for_seconds=60,
+    keep_firing_seconds=180,
+)
+ENGINE_FROZEN = Alert(
+    "EngineFrozen",
+    Severity.PAGE,
+    Cause.ENGINE_FROZEN,
+    Compare(Reading(FROZEN), ">=", 1.0),
+    "{{ $labels.engine }} stands still with sequences in it",
+    "Nothing has moved for far longer than its longest prefill, though its front end still takes requests.",
+    for_seconds=0,
+    quiet_under=("EngineDown",),
+)
+ENGINE_DEADLOCKED = Alert(
+    "EngineDeadlocked",
+    Severity.PAGE,
+    Cause.ENGINE_FROZEN,
+    Compare(Reading(DEADLOCKED), ">=", 1.0),
+    "{{ $labels.engine }}: requests wait and none runs",
+    "For a minute requests have waited while nothing ran: the scheduler can let nobody in, or has stopped.",
+    for_seconds=0,
+    quiet_under=("EngineDown", "EngineFrozen"),
+)
+
+
+def _restarting(rendering: Rendering) -> str:
+    name = RESTARTS.full_name + rendering.matchers()
+    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {_MANY_RESTARTS}"
+
+
+ENGINE_RESTARTING = Alert(
+    "EngineRestarting",
+    Severity.PAGE,
+    Cause.ENGINE_RESTARTS,
+    Expression(_restarting, _ENGINE),
+    '{{ $labels.engine }} was started {{ $value | printf "%.0f" }} times within half an hour',
+    "It dies and is started again, over and over: each time it loses what it had and takes minutes to load.",
+    for_seconds=0,
+    keep_firing_seconds=600,
+)
+RANKS_OUT_OF_BALANCE = Alert(
+    "RanksOutOfBalance",
+    Severity.WARNING,
+    Cause.RANK_IMBALANCE,
+    Compare(Reading(IMBALANCE), ">", "rank_imbalance_ratio"),
+    '{{ $labels.engine }}: its busiest rank has {{ $value | printf "%.1f" }} times the mean',
+    "One data-parallel rank is full while others idle: the router doesn't spread requests by what they hold.",
+    for_seconds=300,
+    quiet_under=("EngineDown",),
+)
+
+
+def _falling(rendering: Rendering) -> str:
+    """Half the tokens of ten minutes ago, with as many sequences or more."""
+    cluster = ", ".join(rendering.cluster_labels)
+
+    def total(name: str, before: str) -> str:
+        ranks = by(rendering, GENERATION_RATE.scope.labels)
+        each = f"max by ({ranks}) (avg_over_time({name}[2m]{before}))"
+        return f"sum by ({cluster}) ({each})"
+
+    tokens = GENERATION_RATE.full_name + rendering.matchers()
+    running = SEQUENCES.full_name + rendering.matchers((("state", "running"),))
+    waiting = SEQUENCES.full_name + rendering.matchers((("state", "waiting"),))
+    ago = " offset 10m"
+    held = f"{total(running, '')} + {total(waiting, '')}"
+    had = f"{total(running, ago)} + {total(waiting, ago)}"
+    return f"{total(tokens, '')} / ({total(tokens, ago)} > 0) < {_FALLEN_TO:g}\nand on ({cluster})\n({held} >= {had})"
+
+
+FLEET_PROGRESS_FALLING = Alert(
+    "FleetProgressFalling",
+    Severity.PAGE,
+    Cause.SLO_MISSED,
+    Expression(_falling, ()),
+    "The fleet makes {{ $value | humanizePercentage }} of the tokens of ten minutes ago, with as many sequences",
+    "More is in the engines than before and less comes out of them, whatever each of them says of itself.",
+    for_seconds=120,
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "EngineFrozen", "EngineDown"),
+)
+
+
+def _absent(rendering: Rendering) -> str:
+    """There within the last hour, gone now, while the engine answers."""
+    on = by(rendering, _ENGINE)
+
+    def seen(window: str) -> str:
+        return f"group by ({on}) ({gauge(rendering, KV_USAGE, window=window)})"
+
+    answers = f"group by ({on}) ({gauge(rendering, ENGINE_INFO)})"
+    return f"({seen('1h')} unless on ({on}) {seen('2m')})\nand on ({on})\n({answers})"
+
+
+SIGNAL_ABSENT = Alert(
+    "SignalAbsent",
+    Severity.WARNING,
+    Cause.METRIC_RENAME,
+    Expression(_absent, _ENGINE),
+    "{{ $labels.engine }} no longer tells its KV usage",
+    "It did within the last hour, and it still answers: an upgrade renamed its metrics, and alerts on them are blind.",
+    for_seconds=60,
+    keep_firing_seconds=0,
+)
+ENGINE = (
+    ENGINE_DOWN,
+    ENGINE_FROZEN,
+    ENGINE_DEADLOCKED,
+    ENGINE_RESTARTING,
+    RANKS_OUT_OF_BALANCE,
+    FLEET_PROGRESS_FALLING,
+    SIGNAL_ABSENT,
+)

@@ -1,0 +1,105 @@
+"""The gateway: retries, orphans, rejections, breakers."""
+
+from __future__ import annotations
+
+from alerts.alert import Alert, Expression, Severity
+from alerts.causes import Cause
+from alerts.conditions import Compare, Reading, Rendering
+from alerts.pack.promql import by, gauge, rate
+from exporter.derive.amplification import AMPLIFICATION
+from exporter.derive.blocks import KV_USAGE
+from exporter.derive.gateway import BREAKER_OPEN, REJECT_P99, REQUESTS
+from exporter.derive.orphans import ORPHAN_KV
+
+_GATEWAY = AMPLIFICATION.scope.labels
+_WINDOW = "2m"
+_MOST_REJECTED_RATIO = 0.1
+_REJECTED, _LEFT, _TIMEOUT = ((("outcome", name),) for name in ("rejected", "client_left", "timeout"))
+
+
+def _storm(rendering: Rendering) -> str:
+    """Amplified by those that gave up waiting, rather than by those that were turned away."""
+    on = by(rendering, _GATEWAY)
+    line = rendering.thresholds.retry_amplification_ratio
+    amplified = f"max by ({on}) ({gauge(rendering, AMPLIFICATION)}) > {line:g}"
+    left, late, rejected = (
+        rate(rendering, REQUESTS, _WINDOW, _GATEWAY, outcome) for outcome in (_LEFT, _TIMEOUT, _REJECTED)
+    )
+    gave_up = f"({left} or {rejected} * 0) + ({late} or {rejected} * 0)"
+    return f"({amplified})\nand on ({on})\n({gave_up} > {rejected})"
+
+
+RETRY_STORM = Alert(
+    "RetryStorm",
+    Severity.PAGE,
+    Cause.RETRY_STORM,
+    Expression(_storm, _GATEWAY),
+    '{{ $labels.gateway }}: {{ $value | printf "%.1f" }} attempts for each answer',
+    "Clients give up waiting and come again with the same prompts: most of the work is for nobody.",
+    keep_firing_seconds=180,
+)
+ORPHANED_KV = Alert(
+    "OrphanedKv",
+    Severity.WARNING,
+    Cause.ORPHANS,
+    Compare(Reading(ORPHAN_KV), ">", "orphan_kv_ratio"),
+    "{{ $labels.gateway }}: {{ $value | humanizePercentage }} of KV blocks belong to clients that are gone",
+    "Engines go on with requests that nobody waits for any more: something between swallows disconnects.",
+)
+
+
+def _rejecting(rendering: Rendering) -> str:
+    every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
+    return f"{rate(rendering, REQUESTS, _WINDOW, _GATEWAY, _REJECTED)} / ({every} > 0) > {_MOST_REJECTED_RATIO:g}"
+
+
+def _rejecting_with_room(rendering: Rendering) -> str:
+    cluster = ", ".join(rendering.cluster_labels)
+    fullest = f"max by ({cluster}) ({gauge(rendering, KV_USAGE)})"
+    return f"({_rejecting(rendering)})\nand on ({cluster})\n({fullest} < {rendering.thresholds.kv_usage_calm_ratio:g})"
+
+
+GATEWAY_TOO_TIGHT = Alert(
+    "GatewayTooTight",
+    Severity.PAGE,
+    Cause.GATEWAY_TOO_TIGHT,
+    Expression(_rejecting_with_room, _GATEWAY),
+    "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests while engines have room",
+    "Users are refused though no engine's KV pool is anywhere near full: the limit is below what the fleet carries.",
+    for_seconds=120,
+)
+GATEWAY_REJECTING = Alert(
+    "GatewayRejecting",
+    Severity.WARNING,
+    Cause.OVERLOAD,
+    Expression(_rejecting, _GATEWAY),
+    "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests",
+    "More is asked for than is let through. Where engines are full that is what the limit is for.",
+    for_seconds=120,
+    quiet_under=("GatewayTooTight",),
+)
+GATEWAY_BREAKER_OPEN = Alert(
+    "GatewayBreakerOpen",
+    Severity.WARNING,
+    Cause.GATEWAY_BREAKER,
+    Compare(Reading(BREAKER_OPEN), ">=", 1.0),
+    "{{ $labels.gateway }}: a circuit breaker is open",
+    "As many requests are in flight as the gateway allows: whatever comes beyond that is turned away at once.",
+)
+GATEWAY_REJECTS_SLOWLY = Alert(
+    "GatewayRejectsSlowly",
+    Severity.WARNING,
+    Cause.GATEWAY_TOO_TIGHT,
+    Compare(Reading(REJECT_P99), ">", "gateway_reject_seconds"),
+    "{{ $labels.gateway }} takes {{ $value | humanizeDuration }} to turn a request away",
+    "Refusing is to be cheap and quick: what waits to be refused holds connections, and clients can't go elsewhere.",
+    for_seconds=120,
+)
+GATEWAY = (
+    RETRY_STORM,
+    ORPHANED_KV,
+    GATEWAY_TOO_TIGHT,
+    GATEWAY_REJECTING,
+    GATEWAY_BREAKER_OPEN,
+    GATEWAY_REJECTS_SLOWLY,
+)

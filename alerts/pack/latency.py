@@ -1,0 +1,138 @@
+"""What users feel: tokens that stop or crawl, first tokens and answers that are later than promised."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from alerts.alert import Alert, Expression, Severity
+from alerts.causes import Cause
+from alerts.conditions import All, Compare, Reading, Rendering
+from alerts.pack.promql import by, rate
+from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
+from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS
+from exporter.derive.stalls import TOKEN_AGE
+from exporter.derive.traffic import SEQUENCES
+
+_RUNNING = Compare(Reading(SEQUENCES, (("state", "running"),)), ">", 0.0)
+
+DECODE_STALLED = Alert(
+    "DecodeStalled",
+    Severity.WARNING,
+    Cause.PREFILL_BLOCKING,
+    All(Compare(Reading(TOKEN_AGE), ">=", "decode_stall_seconds"), _RUNNING),
+    "{{ $labels.engine }}: no token for {{ $value | humanizeDuration }} while sequences run",
+    "Every stream of the engine stands still: behind a long prefill, behind copies, or because the engine hangs.",
+    for_seconds=15,
+    quiet_under=("EngineFrozen", "KvThrashing", "KvSequencesSwapped", "EngineDown"),
+)
+TOKENS_CRAWL = Alert(
+    "TokensCrawl",
+    Severity.PAGE,
+    Cause.SLO_MISSED,
+    Compare(Reading(TOKEN_INTERVAL), ">", "token_interval_seconds"),
+    "{{ $labels.engine }}: {{ $value | humanizeDuration }} between two tokens",
+    "Tokens come so slowly that clients time out and send the same prompts again, which makes it worse.",
+    keep_firing_seconds=180,
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "EngineFrozen", "EngineDown"),
+)
+HEAD_OF_LINE_BLOCKING = Alert(
+    "HeadOfLineBlocking",
+    Severity.WARNING,
+    Cause.PREFILL_BLOCKING,
+    Compare(Reading(HEAD_OF_LINE), ">", "head_of_line_ratio"),
+    "{{ $labels.engine }}: sequences wait behind a prefill {{ $value | humanizePercentage }} of the time",
+    "There is room in the pool, and requests wait all the same: long prompts are computed whole before them.",
+    for_seconds=120,
+    quiet_under=("EngineFrozen", "EngineDown"),
+)
+LONG_PROMPTS_OVER_QUOTA = Alert(
+    "LongPromptsOverQuota",
+    Severity.WARNING,
+    Cause.LONG_PROMPTS,
+    Compare(Reading(LONG_PROMPTS), ">", "long_prompt_ratio"),
+    "{{ $labels.engine }}: {{ $value | humanizePercentage }} of prompts are longer than the quota",
+    "Few long prompts fill a pool that many short ones share. The gateway knows which key they come from.",
+    for_seconds=300,
+)
+
+
+def _collapsed(rendering: Rendering) -> str:
+    """Low now, and not long ago the cache did pay: twice the line at least."""
+    name = PREFIX_HITS.full_name + rendering.matchers()
+    group, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
+    now = f"max by ({group}) (last_over_time({name}[{rendering.lookback}]))"
+    return f"{now} < {low:g}\nand on ({group})\nmax by ({group}) (avg_over_time({name}[1h] offset 2m)) > {2 * low:g}"
+
+
+PREFIX_HITS_COLLAPSED = Alert(
+    "PrefixHitsCollapsed",
+    Severity.WARNING,
+    Cause.PREFIX_COLLAPSE,
+    Expression(_collapsed, PREFIX_HITS.scope.labels),
+    "{{ $labels.engine }}: the prefix cache hits {{ $value | humanizePercentage }}, and did far more an hour ago",
+    "Prompts no longer begin alike: each needs its own prefill and its own blocks for what they shared before.",
+    for_seconds=60,
+    quiet_under=("EngineDown",),
+)
+
+_PERIODS = (
+    ("Fast", Severity.PAGE, 14.4, "1h", "5m", 120),
+    ("Quick", Severity.PAGE, 6.0, "6h", "30m", 900),
+    ("Slow", Severity.WARNING, 3.0, "1d", "2h", 3600),
+    ("Creeping", Severity.WARNING, 1.0, "3d", "6h", 10800),
+)
+"""Of a 30-day budget, in the way of Google's SRE workbook: times the budget's rate, long and short window, ``for``."""
+_OBJECTIVES = {"ttft": ("FirstToken", "first tokens"), "tpot": ("TokenPace", "tokens")}
+BUDGET_RATIO = 0.01
+"""Of events that may miss: an objective of 99 %."""
+_LEAST_EVENTS_PER_SECOND = 0.02
+"""Fewer say nothing: one miss of three is no trend."""
+
+
+def _burning(slo: str, times: float, long: str, short: str, rendering: Rendering) -> str:
+    labels, every = SLO_EVENTS.scope.labels, (("slo", slo),)
+    bad = (*every, ("good", "false"))
+
+    def share(window: str) -> str:
+        missed = rate(rendering, SLO_EVENTS, window, labels, bad)
+        return f"{missed} / ({rate(rendering, SLO_EVENTS, window, labels, every)} > 0)"
+
+    on = by(rendering, labels)
+    enough = f"{rate(rendering, SLO_EVENTS, short, labels, every)} > {_LEAST_EVENTS_PER_SECOND:g}"
+    line = f"{times * BUDGET_RATIO:g}"
+    return f"({share(long)} > {line})\nand on ({on})\n({share(short)} > {line})\nand on ({on})\n({enough})"
+
+
+def _burn_alert(slo: str, period: tuple[str, Severity, float, str, str, int]) -> Alert:
+    name, severity, times, long, short, wait = period
+    title, what = _OBJECTIVES[slo]
+    faster = [f"Slo{title}Burn{each[0]}" for each in _PERIODS[: [each[0] for each in _PERIODS].index(name)]]
+    return Alert(
+        f"Slo{title}Burn{name}",
+        severity,
+        Cause.SLO_MISSED,
+        Expression(partial(_burning, slo, times, long, short), SLO_EVENTS.scope.labels),
+        f"{{{{ $labels.engine }}}}: {what} miss their objective {times:g} times as often as the budget allows",
+        f"Over {long} and over {short} so many {what} were late that a month's budget burns {times:g} times too fast."
+        " Clients that left count as missed.",
+        for_seconds=wait,
+        keep_firing_seconds=300,
+        quiet_under=(
+            *faster,
+            "KvThrashing",
+            "KvSequencesSwapped",
+            "KvOffloadThrash",
+            "EngineFrozen",
+            "EngineDown",
+        ),
+    )
+
+
+LATENCY = (
+    DECODE_STALLED,
+    TOKENS_CRAWL,
+    HEAD_OF_LINE_BLOCKING,
+    LONG_PROMPTS_OVER_QUOTA,
+    PREFIX_HITS_COLLAPSED,
+    *(_burn_alert(slo, period) for slo in _OBJECTIVES for period in _PERIODS),
+)

@@ -1,0 +1,90 @@
+"""The machine under an engine: its PCIe links, its collectives, its GPUs."""
+
+from __future__ import annotations
+
+from alerts.alert import Alert, Expression, Severity
+from alerts.causes import Cause
+from alerts.conditions import All, Compare, OnGpus, Reading, Rendering, Unless
+from alerts.pack.promql import risen
+from exporter.derive.attribution import SWAP_SHARE
+from exporter.derive.collectives import COLLECTIVE_DROP
+from exporter.derive.gpu_health import XID_ERRORS
+from exporter.derive.inventory import GPU_UP
+from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
+from exporter.derive.swap import SWAPPED
+
+_SATURATED = OnGpus(Compare(Reading(PCIE_SATURATION), ">", "pcie_saturation_ratio"))
+_BY_SWAP = Compare(Reading(SWAP_SHARE), ">", "pcie_swap_share_ratio")
+
+PCIE_SATURATED_BY_SWAP = Alert(
+    "PcieSaturatedBySwap",
+    Severity.WARNING,
+    Cause.OFFLOAD_THRASH,
+    All(_SATURATED, _BY_SWAP),
+    "{{ $labels.engine }}: a PCIe link is full, and of swapping",
+    "A GPU's link to its host is at what it can carry, and most of that is KV blocks on their way.",
+    quiet_under=("KvOffloadThrash", "KvSequencesSwapped", "EngineDown"),
+)
+PCIE_SATURATED_BY_OTHERS = Alert(
+    "PcieSaturatedByOthers",
+    Severity.WARNING,
+    Cause.PCIE_OTHER_TENANT,
+    Unless(Unless(_SATURATED, _BY_SWAP), Compare(Reading(SWAPPED), ">", "swapped_sequences")),
+    "{{ $labels.engine }}: a PCIe link is full, and not of its swapping",
+    "A GPU's link to its host is at what it can carry, with bytes that the engine doesn't account for.",
+    quiet_under=("GpuLost",),
+)
+PCIE_LINK_DOWNGRADED = Alert(
+    "PcieLinkDowngraded",
+    Severity.WARNING,
+    Cause.PCIE_DOWNGRADED,
+    Compare(Reading(PCIE_DOWNGRADED), ">=", 1.0),
+    "GPU {{ $labels.uuid }} runs its PCIe link below what it can",
+    "Fewer lanes or a lower generation than GPU and slot can do: a bad contact, a riser, a BIOS setting.",
+    for_seconds=120,
+    quiet_under=("GpuLost",),
+)
+COLLECTIVES_SLOW = Alert(
+    "CollectivesSlow",
+    Severity.WARNING,
+    Cause.COLLECTIVE_SLOW,
+    Compare(Reading(COLLECTIVE_DROP), ">", "collective_drop_ratio"),
+    "{{ $labels.engine }}: its GPUs exchange {{ $value | humanizePercentage }} less than usual",
+    "The all-reduces of the engine carry less than they did with as many sequences: NVLink, topology or throttling.",
+    quiet_under=("EngineDown", "EngineFrozen", "GpuLost"),
+)
+GPU_LOST = Alert(
+    "GpuLost",
+    Severity.PAGE,
+    Cause.GPU_LOST,
+    Compare(Reading(GPU_UP), "==", 0.0),
+    "GPU {{ $labels.uuid }} is lost",
+    "The driver no longer answers for this GPU: it fell off the bus, or needs a reset.",
+    for_seconds=30,
+    keep_firing_seconds=300,
+)
+
+
+def _xids(rendering: Rendering) -> str:
+    return risen(rendering, XID_ERRORS, ("uuid", "xid"), "15m")
+
+
+GPU_XID = Alert(
+    "GpuXid",
+    Severity.WARNING,
+    Cause.GPU_LOST,
+    Expression(_xids, ("uuid", "xid")),
+    "GPU {{ $labels.uuid }} reported XID {{ $labels.xid }}",
+    "The driver logged an error of this GPU within the last 15 minutes. NVIDIA's list says what its number means.",
+    for_seconds=0,
+    keep_firing_seconds=0,
+    quiet_under=("GpuLost",),
+)
+MACHINE = (
+    PCIE_SATURATED_BY_SWAP,
+    PCIE_SATURATED_BY_OTHERS,
+    PCIE_LINK_DOWNGRADED,
+    COLLECTIVES_SLOW,
+    GPU_LOST,
+    GPU_XID,
+)

@@ -1,0 +1,36 @@
+"""Pieces of PromQL that alerts share where a tree of comparisons can't say it.
+
+All of them keep the cluster's labels, hold through failed scrapes, and count what was there from the first scrape on.
+"""
+
+from __future__ import annotations
+
+from alerts.conditions import Rendering
+from exporter.signal import Signal
+
+Where = tuple[tuple[str, str], ...]
+
+
+def by(rendering: Rendering, labels: tuple[str, ...]) -> str:
+    """The labels of a grouping."""
+    return ", ".join((*rendering.cluster_labels, *labels))
+
+
+def gauge(rendering: Rendering, signal: Signal, where: Where = (), window: str = "") -> str:
+    """A gauge through failed scrapes; ``window``: how far back, unless the usual."""
+    return f"last_over_time({signal.full_name}{rendering.matchers(where)}[{window or rendering.lookback}])"
+
+
+def rate(
+    rendering: Rendering, signal: Signal, window: str, labels: tuple[str, ...], where: Where = ()
+) -> str:
+    """A counter's rise a second, summed."""
+    return f"sum by ({by(rendering, labels)}) (rate({signal.full_name}{rendering.matchers(where)}[{window}]))"
+
+
+def risen(rendering: Rendering, signal: Signal, labels: tuple[str, ...], window: str) -> str:
+    """Whether a counter rose within a window, its birth at 1 included, which ``increase`` misses."""
+    name, group = signal.full_name + rendering.matchers(), by(rendering, labels)
+    now = f"max by ({group}) ({name})"
+    before = f"max by ({group}) ({name} offset {window})"
+    return f"{now} - ({before} or {now} * 0) > 0"
