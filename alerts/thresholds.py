@@ -152,8 +152,11 @@ class Thresholds:
     collective_drop_ratio: Annotated[
         float,
         _Ratio,
-        Meta(description="How much less collectives carry than usual; 0.82 in the incident."),
-    ] = 0.4
+        Meta(
+            description="How much less collectives carry than usual: 0.82 in the incident. Above 0.3 the signal itself no"
+            " longer learns from what it sees."
+        ),
+    ] = 0.3
     rank_imbalance_ratio: Annotated[
         float,
         Meta(ge=1, le=1000),
