@@ -153,8 +153,8 @@ class Thresholds:
         float,
         _Ratio,
         Meta(
-            description="How much less collectives carry than usual: 0.82 in the incident. Above 0.3 the signal itself no"
-            " longer learns from what it sees."
+            description="How much less collectives carry than usual: 0.82 in the incident. Above 0.3 the signal itself"
+            " no longer learns from what it sees."
         ),
     ] = 0.3
     rank_imbalance_ratio: Annotated[

@@ -1,0 +1,83 @@
+"""The pack as files: a rule file of Prometheus, and the same as a PrometheusRule of its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from alerts.alert import Alert
+from alerts.catalogue import GROUPS
+from alerts.pack_settings import PackSettings
+
+HEAD = "# Made by `thrashold alerts render`: don't edit it, set what is to be else in a file of settings.\n"
+_PREFIX = "thrashold-"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Keeps the order of keys, and expressions as blocks that people can read."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def rule_file(settings: PackSettings) -> str:
+    """What goes behind ``rule_files`` of a Prometheus."""
+    return HEAD + _yaml({"groups": _groups(settings)})
+
+
+def prometheus_rule(settings: PackSettings) -> str:
+    """What Prometheus's operator takes."""
+    return HEAD + _yaml(
+        {
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "PrometheusRule",
+            "metadata": {"name": "thrashold", "labels": {"app.kubernetes.io/name": "thrashold"}},
+            "spec": {"groups": _groups(settings)},
+        }
+    )
+
+
+def _groups(settings: PackSettings) -> list[dict[str, Any]]:
+    groups = []
+    for name, alerts in GROUPS.items():
+        rules = [rule(alert, settings) for alert in alerts if not settings.of(alert.name).disabled]
+        if rules:
+            groups.append({"name": _PREFIX + name, "rules": rules})
+    return groups
+
+
+def rule(alert: Alert, settings: PackSettings) -> dict[str, Any]:
+    """One alert as Prometheus reads it."""
+    own = settings.of(alert.name)
+    wait = alert.for_seconds if own.for_seconds is None else own.for_seconds
+    keep = alert.keep_firing_seconds if own.keep_firing_seconds is None else own.keep_firing_seconds
+    made: dict[str, Any] = {"alert": alert.name, "expr": alert.promql(settings.rendering)}
+    if wait:
+        made["for"] = f"{wait}s"
+    if keep:
+        made["keep_firing_for"] = f"{keep}s"
+    made["labels"] = {
+        "severity": (own.severity or alert.severity).value,
+        "cause": alert.cause.value,
+    }
+    made["annotations"] = {
+        "summary": alert.summary,
+        "description": alert.meaning,
+        "runbook_url": runbook_url(alert, settings),
+    }
+    return made
+
+
+def runbook_url(alert: Alert, settings: PackSettings) -> str:
+    """Of an alert's page."""
+    return f"{settings.runbooks.rstrip('/')}/{alert.name}.md"
+
+
+def _yaml(what: Mapping[str, Any]) -> str:
+    return yaml.dump(what, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
