@@ -8,6 +8,8 @@ else, lists too, is replaced as a whole. What a field may say:
   means: the one home of that, which the page of settings is made of;
 - ``Path``: a relative path in a file counts from the folder of that file;
 - ``tuple[X, ...]``: a list in the file, separated by commas in the environment;
+- ``dict[str, X]``: keys of the user's own, each with an X; in a file alone;
+- an enum: one of its values;
 - a dataclass with ``shorthand: ClassVar[str] = "url"`` may be written as that one field's text.
 
 ``__post_init__`` refuses what the types can't, by raising :class:`RefusedError` with the key.
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import enum
 import re
 import typing
 from collections.abc import Iterator, Mapping
@@ -39,7 +42,8 @@ __all__ = [
 
 Settings = TypeVar("Settings")
 
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+_ANY_KEY = "..."
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _SCALARS = (str, int, float, bool)
 
 
@@ -169,14 +173,30 @@ class _Layers:
             problem, _, trail = str(error).rpartition(" - at `$")
             if not problem:
                 problem, trail = str(error), ""
-            key: KeyPath = tuple(
-                int(place) if place else name for name, place in _STEP.findall(trail.rstrip("`"))
-            )
+            key = self._key(trail.rstrip("`"), cls)
             if isinstance(error.__cause__, RefusedError):
                 key += error.__cause__.key
             elif problem.startswith("Invalid enum value"):
                 problem = f"{problem.removeprefix('Invalid enum value ')} is not {_choices(cls, key)}"
             raise self._error(key, problem) from error
+
+    def _key(self, trail: str, cls: type) -> KeyPath:
+        """The way to a value, from msgspec's words for it, which leave out a key of the user's own."""
+        key: KeyPath = ()
+        value: Any = self.values
+        annotation: Any = cls
+        for name, place in _STEP.findall(trail):
+            inner = plain_type(annotation)
+            step: str | int = int(place) if place.isdecimal() else name
+            if place == _ANY_KEY:
+                annotation = typing.get_args(inner)[1]
+                step = next(each for each, item in value.items() if not _converts(item, annotation))
+            elif isinstance(step, int):
+                annotation = typing.get_args(inner)[0]
+            else:
+                annotation = fields_of(inner).get(step, object)
+            key, value = (*key, step), value[step]
+        return key
 
     def _prepare(self, value: Any, annotation: Any, key: KeyPath, folder: Path | None) -> Any:  # noqa: ANN401
         """Refuse unknown keys, open shorthands and anchor relative paths in ``folder``."""
@@ -194,6 +214,11 @@ class _Layers:
                     name: self._prepare(item, known[name], (*key, name), folder)
                     for name, item in value.items()
                 }
+        elif typing.get_origin(inner) is dict and isinstance(value, dict):
+            named_type = typing.get_args(inner)[1]
+            return {
+                name: self._prepare(item, named_type, (*key, name), folder) for name, item in value.items()
+            }
         elif inner is Path and isinstance(value, str) and folder is not None:
             return str(folder / value)
         elif typing.get_origin(inner) is tuple and isinstance(value, list):
@@ -215,8 +240,13 @@ def _choices(cls: Any, key: KeyPath) -> str:  # noqa: ANN401 - a type expression
     """What the field at ``key`` can be, for people."""
     for step in key:
         inner = plain_type(cls)
-        cls = typing.get_args(inner)[0] if isinstance(step, int) else fields_of(inner)[step]
-    *others, last = map(str, typing.get_args(plain_type(cls)))
+        if typing.get_origin(inner) is dict:
+            cls = typing.get_args(inner)[1]
+        else:
+            cls = typing.get_args(inner)[0] if isinstance(step, int) else fields_of(inner)[step]
+    inner = plain_type(cls)
+    is_enum = isinstance(inner, type) and issubclass(inner, enum.Enum)
+    *others, last = (str(each.value) for each in inner) if is_enum else map(str, typing.get_args(inner))
     return f"{', '.join(others)} or {last}" if others else last
 
 
@@ -240,6 +270,14 @@ def _from_text(text: str, annotation: Any, place: str) -> Any:  # noqa: ANN401 -
         except msgspec.ValidationError as error:
             raise SettingsError(f"{place}: {_in_words(str(error))}") from error
     return text
+
+
+def _converts(value: object, annotation: Any) -> bool:  # noqa: ANN401 - a type expression
+    try:
+        msgspec.convert(value, annotation, dec_hook=_decode)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _decode(wanted: type, value: object) -> object:

@@ -1,0 +1,235 @@
+"""What holds of every alert that is shipped, and of the files that they make."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from alerts.alert import Alert, Expression, Severity
+from alerts.catalogue import ALERTS
+from alerts.causes import Cause
+from alerts.command import RENDERED, SHIPPED, alerts
+from alerts.conditions import readings
+from alerts.pack_settings import PackSettings
+from alerts.render import rule
+from drill.scenarios.catalogue import SCENARIOS
+from exporter.signal import PEAK_SUFFIX, PREFIX
+from tests.support.prometheus import tool
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY = pytest.mark.parametrize("alert", ALERTS.values(), ids=list(ALERTS))
+PLAIN, MOVED = PackSettings(), PackSettings(cluster_labels=("region", "cluster"), selector='job="thrashold"')
+_NAME = re.compile(rf"{PREFIX}[a-z0-9_]+")
+_PEAK_FOR_SECONDS = 120
+
+
+def test_what_is_committed_is_what_is_rendered() -> None:
+    for name, write in RENDERED.items():
+        told = (ROOT / SHIPPED / name).read_text(encoding="utf-8")
+        assert told == write(PLAIN), "run `thrashold alerts render`"
+
+
+def test_promtool_takes_the_rules_and_finds_nothing_to_say(tmp_path: Path) -> None:
+    for settings in (PLAIN, MOVED):
+        file = tmp_path / "rules.yml"
+        file.write_text(RENDERED["thrashold.rules.yml"](settings))
+        checked = subprocess.run(
+            [tool("promtool"), "check", "rules", "--lint=all", "--lint-fatal", file],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stderr
+        assert f"{len(ALERTS)} rules found" in checked.stdout
+
+
+@EVERY
+def test_the_grammar_of_prometheus_3_takes_it_too(alert: Alert) -> None:
+    promql_parser.parse(alert.promql(MOVED.rendering))
+
+
+@EVERY
+def test_every_grouping_and_every_join_keeps_the_clusters_labels(alert: Alert) -> None:
+    text = alert.promql(MOVED.rendering)
+    groupings = re.findall(r"\b(?:by|on) \(([^)]*)\)", text)
+    assert all(group.startswith("region, cluster") for group in groupings), groupings
+    assert groupings or alert.name == "Watchdog"
+    assert "absent(" not in text
+
+
+@EVERY
+def test_every_selector_has_the_matchers_that_were_set(alert: Alert) -> None:
+    for selector in re.findall(rf"{_NAME.pattern}(\{{[^}}]*\}})?", alert.promql(MOVED.rendering)):
+        assert 'job="thrashold"' in selector
+
+
+@EVERY
+def test_its_templates_use_labels_that_it_has(alert: Alert) -> None:
+    used = set(re.findall(r"\$labels\.([a-z_]+)", alert.summary + alert.meaning))
+    assert used <= set(alert.labels)
+
+
+@EVERY
+def test_what_quiets_it_exists_and_does_not_wait_for_it_in_turn(alert: Alert) -> None:
+    assert alert.name not in alert.quiet_under
+    for name in alert.quiet_under:
+        assert alert.name not in ALERTS[name].quiet_under
+
+
+@EVERY
+def test_a_peak_is_never_waited_for_less_than_twice_its_window(alert: Alert) -> None:
+    """The maximum of a minute stays for a minute: a shorter ``for`` would fire on one instant."""
+    peaks = not isinstance(alert.condition, Expression) and any(
+        reading.peak for reading in readings(alert.condition)
+    )
+    assert (
+        not peaks
+        or PEAK_SUFFIX not in alert.promql(PLAIN.rendering)
+        or alert.for_seconds >= _PEAK_FOR_SECONDS
+    )
+
+
+def test_causes_alone_never_wake_anybody() -> None:
+    """What pages is pain: users wait, an engine or a GPU is gone, work is thrown away."""
+    pages = {alert.name for alert in ALERTS.values() if alert.severity is Severity.PAGE}
+    assert pages.isdisjoint(
+        {
+            "KvCachePressure",
+            "KvDemandBeyondPool",
+            "KvExhaustionNear",
+            "PcieSaturatedBySwap",
+            "PcieSaturatedByOthers",
+            "PcieLinkDowngraded",
+            "TailWaste",
+            "LongPromptsOverQuota",
+        }
+    )
+
+
+NO_SCENARIO = {
+    Cause.SLO_MISSED: "what users feel of many causes",
+    Cause.LONG_PROMPTS: "a quota, not a fault",
+    Cause.ENGINE_DOWN: "gpu-lost has it",
+    Cause.ENGINE_RESTARTS: "an engine that dies of a full swap pool is started over and over",
+    Cause.RANK_IMBALANCE: "the drill's engines have one rank each",
+    Cause.GATEWAY_BREAKER: "a limit, not a fault",
+    Cause.NOT_WATCHED: "the drill's sidecar is always there",
+    Cause.SWAP_THRASH: "incident is to come",
+    Cause.RECOMPUTE_THRASH: "to come",
+    Cause.OFFLOAD_THRASH: "to come",
+    Cause.RETRY_STORM: "to come",
+    Cause.ORPHANS: "to come",
+    Cause.TAIL_WASTE: "to come",
+}
+
+
+def test_every_cause_has_an_alert_and_a_scenario_or_a_reason() -> None:
+    alerted = {alert.cause for alert in ALERTS.values()}
+    drilled = {scenario.cause for scenario in SCENARIOS.values()}
+    for cause in Cause:
+        assert cause in alerted, cause
+        assert (cause in drilled) != (cause in NO_SCENARIO), cause
+
+
+def test_a_rule_carries_what_a_pager_needs() -> None:
+    made = rule(ALERTS["KvSequencesSwapped"], PackSettings(runbooks="https://runbooks.example/thrashold/"))
+    assert made["for"] == "15s"
+    assert made["keep_firing_for"] == "180s"
+    assert made["labels"] == {"severity": "page", "cause": "swap-thrash"}
+    assert made["annotations"]["runbook_url"] == "https://runbooks.example/thrashold/KvSequencesSwapped.md"
+
+
+def invoked(*arguments: str) -> Any:  # noqa: ANN401 -- click's own
+    return CliRunner().invoke(alerts, list(arguments))
+
+
+def test_settings_change_thresholds_severities_and_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "pack.yml"
+    file.write_text(
+        "thresholds: {kv_usage_full_ratio: 0.95}\n"
+        "alerts:\n"
+        "  KvCachePressure: {severity: page, for_seconds: 300, keep_firing_seconds: 0}\n"
+        "  Watchdog: {disabled: true}\n"
+    )
+    assert invoked("render", "--config", str(file), "-o", str(tmp_path)).exit_code == 0
+    read = yaml.safe_load((tmp_path / "thrashold.rules.yml").read_text())
+    rules = {rule["alert"]: rule for group in read["groups"] for rule in group["rules"]}
+    pressure = rules["KvCachePressure"]
+    assert (pressure["for"], pressure["labels"]["severity"]) == ("300s", "page")
+    assert "keep_firing_for" not in pressure
+    assert ">= 0.95" in pressure["expr"]
+    assert set(ALERTS) - set(rules) == {"Watchdog"}
+    operator = yaml.safe_load((tmp_path / "thrashold.prometheusrule.yml").read_text())
+    assert operator["spec"]["groups"] == read["groups"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            "thresholds: {kv_usage_full_ratio: 90}",
+            "1: thresholds.kv_usage_full_ratio: expected a number <= 1.0",
+        ),
+        ("thresholds:\n  kv_usge: 1", "2: thresholds.kv_usge: unknown key"),
+        (
+            "alerts: {KvTrashing: {disabled: true}}",
+            "alerts.KvTrashing: there is no alert KvTrashing: did you mean KvThrashing?",
+        ),
+        (
+            "alerts: {KvThrashing: {severity: loud}}",
+            "1: alerts.KvThrashing.severity: 'loud' is not page, warning or info",
+        ),
+        (
+            "alerts: {KvThrashing: {sevrity: page}}",
+            "1: alerts.KvThrashing.sevrity: unknown key; did you mean severity?",
+        ),
+        ("thresholds: {kv_usage_calm_ratio: 0.95}", "0.95 is not below kv_usage_full_ratio (0.9)"),
+        ("cluster_labels: [a-b]", "cluster_labels"),
+        ("lookback: 1 minute", "lookback"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_with_key_and_line(
+    settings: str, words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "pack.yml"
+    file.write_text(settings)
+    result = invoked("render", "--config", str(file), "-o", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert words in result.output
+    assert str(file) in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_check_tells_what_is_stale(tmp_path: Path) -> None:
+    invoked("render", "-o", str(tmp_path))
+    assert invoked("render", "-o", str(tmp_path), "--check").exit_code == 0
+    stale = tmp_path / "thrashold.rules.yml"
+    stale.write_text("groups: []\n")
+    result = invoked("render", "-o", str(tmp_path), "--check")
+    assert result.exit_code == 1
+    assert str(stale) in result.output
+    assert stale.read_text() == "groups: []\n"
+
+
+def test_an_alert_explains_itself() -> None:
+    result = invoked("explain", "KvThrashing")
+    assert result.exit_code == 0
+    for words in (
+        "(page)",
+        "recompute-thrash",
+        "after 15s",
+        "docs/runbooks/KvThrashing.md",
+        "thrashold_thrashing",
+    ):
+        assert words in result.output
+    missing = invoked("explain", "KvNothing")
+    assert (missing.exit_code, "no alert KvNothing" in missing.output) == (2, True)
+    assert set(ALERTS) == {line.split()[1] for line in invoked("list").output.splitlines()}
