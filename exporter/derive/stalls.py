@@ -137,7 +137,7 @@ def _derive(
         state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
         patience = _frozen_after(state) + now.gauges_hold_seconds
         points += _told(FROZEN, state.unchanged.lasted(now.at, patience))
-    if now.running is None or now.waiting is None:
+    if now.running is None or now.waiting is None or now.gauges_stand_when_idle:
         state = replace(state, idle=Standstill())
     else:
         holds = now.running == 0 and now.waiting > 0
@@ -230,7 +230,9 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
 
 
 def _shows_life(sample: RankSample) -> bool:
-    """Whether something is told that moves with each step of an engine at work."""
+    """Whether something is told that moves with each step of an engine at work, and whether it is at work."""
+    if sample.gauges_stand_when_idle:
+        return False
     return sample.running is not None and (sample.tokens_so_far is not None or sample.heartbeat is not None)
 
 
