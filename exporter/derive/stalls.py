@@ -137,7 +137,7 @@ def _derive(
         state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
         patience = _frozen_after(state) + now.gauges_hold_seconds
         points += _told(FROZEN, state.unchanged.lasted(now.at, patience))
-    if now.running is None or now.waiting is None or now.gauges_stand_when_idle:
+    if now.waiting is None or not _tells_who_runs(now):
         state = replace(state, idle=Standstill())
     else:
         holds = now.running == 0 and now.waiting > 0
@@ -227,6 +227,12 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
         return 0.0
     tokens = max(0.0, after.tokens_so_far - before.tokens_so_far)
     return max(0.0, seconds - tokens / typical)
+
+
+def _tells_who_runs(sample: RankSample) -> bool:
+    """Whether a sequence is told to run as soon as it does, and no more once it doesn't."""
+    late = "running" in sample.told_at_end or sample.gauges_stand_when_idle
+    return sample.running is not None and not late
 
 
 def _shows_life(sample: RankSample) -> bool:

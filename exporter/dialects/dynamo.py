@@ -89,6 +89,10 @@ ABSENCES = (
     ("swap_in_blocks_total", _OF_THE_WORKER),
     ("swap_tier_usage_ratio", _OF_THE_WORKER),
     ("heartbeat", "a front end has no steps"),
+    (
+        "running",
+        "a front end tells prompts that are being taken in from those that wait by their first token only",
+    ),
     ("waiting", _OF_THE_ENGINE),
     ("generation_tokens_total", _OF_THE_ENGINE),
     ("prompt_tokens_total", _OF_THE_ENGINE),
@@ -191,6 +195,7 @@ def _front(cells: Cells, notes: set[str]) -> Facts:
     facts["waiting"] = waiting
     if inflight is not None and waiting is not None:
         facts["running"] = max(0.0, inflight - waiting)
+        facts["told_at_end"] = frozenset({"running"})  # from its first token on
     facts["finished_total"] = told_by(cells, REQUESTS) or ()
     return facts
 
