@@ -17,7 +17,18 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from exporter.dialects.cells import Cells, Facts, Slot, facts_of, gathered, one, read_as, told_by, total_of
+from exporter.dialects.cells import (
+    Cells,
+    Facts,
+    Slot,
+    facts_of,
+    gathered,
+    one,
+    read_as,
+    slot_of,
+    told_by,
+    total_of,
+)
 from exporter.dialects.names import Kind, Name, Table, histogram, names
 from exporter.exposition import Series
 from exporter.sample import ALL_RANKS, EngineSample, Histogram, RankSample
@@ -135,7 +146,8 @@ class DynamoDialect:
             name, detail, labels = found
             if name is REQUESTS:
                 detail = labels.get("error_type") or labels.get("status", "")
-            return Slot(Owner(FRONT_END, labels.get("model", "").lower(), ALL_RANKS), name, detail)
+            owner = Owner(FRONT_END, labels.get("model", "").lower(), ALL_RANKS)
+            return slot_of(owner, name, detail, labels)
         for table in (COMPONENT, BLOCK_MANAGER):
             found = read_as(table, series)
             if found is not None:
@@ -143,7 +155,8 @@ class DynamoDialect:
                 if name.field in _OF_ENDPOINTS and labels.get("dynamo_endpoint", GENERATE) != GENERATE:
                     return None
                 # whose model it is stands on some of its series only
-                return Slot(Owner(WORKER, "", labels.get("dp_rank") or "0"), name, detail)
+                owner = Owner(WORKER, "", labels.get("dp_rank") or "0")
+                return slot_of(owner, name, detail, labels)
         return None
 
     def sample(

@@ -31,6 +31,7 @@ from exporter.dialects.cells import (
     one,
     read_as,
     share,
+    slot_of,
     told_by,
     total_of,
 )
@@ -93,7 +94,7 @@ class SglangDialect:
         if found is None:
             return None
         name, detail, labels = found
-        return Slot(Owner(labels.get("model_name", ""), None), name, detail)
+        return slot_of(Owner(labels.get("model_name", ""), None), name, detail, labels)
 
     def sample(
         self, readings: Sequence[tuple[Slot, float]], *, engine: str, at: float, read_seconds: float

@@ -34,6 +34,7 @@ from exporter.dialects.cells import (
     one,
     read_as,
     share,
+    slot_of,
     told_by,
     total_of,
 )
@@ -178,7 +179,8 @@ class TrtllmDialect:
             if found is not None:
                 name, detail, labels = found
                 model = labels.get("model_name") or labels.get("model", "")
-                return Slot(Owner("" if model == UNDEFINED else model, table is TRITON), name, detail)
+                owner = Owner("" if model == UNDEFINED else model, table is TRITON)
+                return slot_of(owner, name, detail, labels)
         return None
 
     def sample(
