@@ -72,7 +72,8 @@ class GatewaySample:
     made again, ``upstream_requests_total`` all that it sent to engines. ``turned_away_total`` are requests
     that it answered itself for want of room; ``request_time`` is over all answers, ``upstream_time`` over
     those that came whole from an engine, both in seconds. ``backends`` are the endpoints behind it.
-    ``keys`` are those of most prompt tokens, ``keys_prompt_tokens_total`` is over all of them.
+    ``keys`` are those of most prompt tokens, ``has_more_keys`` whether there are others, and
+    ``keys_prompt_tokens_total`` is over all of them.
     ``notes`` are oddities met while reading, by a fixed word each.
     """
 
@@ -93,6 +94,7 @@ class GatewaySample:
     upstream_time: Histogram | None = None
     backends: float | None = None
     keys: tuple[KeyUse, ...] = ()
+    has_more_keys: bool = False
     keys_prompt_tokens_total: float | None = None
     notes: tuple[str, ...] = ()
 

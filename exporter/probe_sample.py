@@ -29,8 +29,8 @@ class ProbeSample:
     where the engine's KV groups can't be read. The other counts are the probe's own totals since ``sender``
     began, None where the engine lacks what the probe needs for them. ``repeats_total`` are preemptions within 30 s
     of the last one of the same sequence, ``repeat_tokens_total`` the tokens it made in between.
-    ``aborts_total`` are requests ended from outside; those that have stop strings are in
-    ``unclear_aborts_total`` instead, since vLLM ends such a request from outside too once its text comes to one.
+    ``aborts_total`` are requests ended from outside; those that have stop strings, and sessions, are in
+    ``unclear_aborts_total`` instead, since vLLM ends those from outside too when all goes well.
     ``busy_seconds_total`` is the time from one step to the next while sequences run, ``longest_step_seconds`` the
     longest of them since the message before, ``own_seconds_total`` what the probe took for itself.
     """

@@ -134,10 +134,11 @@ class RankSample:
     ``generation`` is the engine's, in the dialect's words (vLLM: ``v0``, ``v1``).
 
     Engines differ in what they tell of a request that is still under way. ``told_at_end`` names fields
-    of this class that move only when a request ends, or that the engine never tells: their totals are right, but that
-    they stand still means nothing. ``heartbeat`` is any number that changes with the engine's steps, for engines whose
-    token counters stand still for that reason. ``gauges_hold_seconds`` is how long the engine may go on showing gauges
-    of a moment that has passed. ``paused`` are sequences put aside to make room, whose blocks were given back.
+    of this class that move only when a request ends, or later than it happens, or that the engine never tells: their
+    totals are right, but that they stand still means nothing. ``heartbeat`` is any number that changes with the
+    engine's steps, for engines whose token counters stand still for that reason. ``gauges_hold_seconds`` is how long
+    the engine may go on showing gauges of a moment that has passed; infinite where it does so until it has work again.
+    ``paused`` are sequences put aside to make room, whose blocks were given back.
     """
 
     at: float
@@ -229,6 +230,11 @@ class RankSample:
     def gauges_are_fresh(self) -> bool:
         """Whether gauges speak of the moment they were read."""
         return self.gauges_hold_seconds == 0
+
+    @property
+    def gauges_stand_when_idle(self) -> bool:
+        """Whether an idle engine shows gauges of its last step, so that none of them says that it stands."""
+        return math.isinf(self.gauges_hold_seconds)
 
     @property
     def waiting_for_capacity(self) -> float | None:

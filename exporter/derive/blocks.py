@@ -160,7 +160,7 @@ class LeakState:
 def _leak(window: Window[RankSample], _facts: EngineFacts, state: LeakState) -> tuple[LeakState, list[Point]]:
     now = window.newest
     used = used_blocks(now)
-    if now.running is None or now.waiting is None or used is None:
+    if now.running is None or now.waiting is None or used is None or now.gauges_stand_when_idle:
         return LeakState(), []
     if used <= IDLE_BLOCKS or now.running or now.waiting or now.swapped:
         return LeakState(begin_seen=True), [Point(KV_LEAK, (), 0.0)]

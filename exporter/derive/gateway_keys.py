@@ -69,6 +69,10 @@ def _derive(
     shown, mine = {}, 0.0
     for key, each in _placed(state.shown, now.keys, _recent(window)).items():
         use = uses.get(key)
+        if use is None and now.has_more_keys:
+            # out of sight: what it asks for meanwhile is under other, and it goes on from where it comes back
+            shown[key] = Shown(Total(each.tokens.value), Total(each.long_prompts.value))
+            continue
         shown[key] = Shown(
             each.tokens.fed(use.prompt_tokens if use else None, restarted=restarted),
             each.long_prompts.fed(use.long_prompts if use else None, restarted=restarted),
@@ -86,13 +90,17 @@ def _derive(
 
 
 def _recent(window: Window[GatewaySample]) -> Mapping[str, float]:
-    """What each key has asked for lately; a key that wasn't there asked for all it has."""
+    """What each key has asked for lately, at the least; one that wasn't there asked for all it has.
+
+    Unless more keys were there than seen: then it had as much, at the most, as the least of those that were.
+    """
     now = window.newest
     before = next((each for each in window.samples if each.at >= now.at - RECENT_SECONDS), now)
     if before is now or window.restarted_between(before, now):
         return {}
     then = {use.key: use.prompt_tokens for use in before.keys}
-    return {use.key: use.prompt_tokens - then.get(use.key, 0.0) for use in now.keys}
+    unseen = min(then.values(), default=0.0) if before.has_more_keys else 0.0
+    return {use.key: max(0.0, use.prompt_tokens - then.get(use.key, unseen)) for use in now.keys}
 
 
 def _placed(

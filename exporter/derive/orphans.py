@@ -94,28 +94,33 @@ def _surplus(samples: Sequence[EngineSample], gateways: Sequence[Window[GatewayS
     begin = min(sample.at for sample in samples)
     end = max(sample.at + sample.read_seconds for sample in samples)
     counts = [_inflight(sample) for sample in samples]
-    waited_for = [_most_waited_for(window.samples, begin, end) for window in gateways]
+    several = len(samples) > 1
+    waited_for = [_most_waited_for(window.samples, begin, end, several=several) for window in gateways]
     known = [count for count in (*counts, *waited_for) if count is not None]
     if len(known) < len(counts) + len(waited_for):
         return None
     return sum(known[: len(counts)]) - sum(known[len(counts) :])
 
 
-def _most_waited_for(samples: Sequence[GatewaySample], begin: float, end: float) -> float | None:
+def _most_waited_for(
+    samples: Sequence[GatewaySample], begin: float, end: float, *, several: bool
+) -> float | None:
     """The most a gateway can have had in flight at any instant from ``begin`` to ``end``.
 
-    Between two reads it can't have had more than at either of them and what came, or ended, in between.
+    Between two reads it can't have had more than at either of them and what came, or ended, in between. Of
+    ``several`` engines each tells of an instant of its own, and what ended on one may have come to another since:
+    then all that came in between counts, not that of one interval.
     """
     close = _close_seconds(samples)
     if not samples:
         return None
-    most, later = 0.0, None
+    most, highest, moved, later = 0.0, 0.0, 0.0, None
     if samples[-1].at < end - close:  # not yet read after
         if end - begin > QUICK_SECONDS or samples[-1].at < begin - close:
             return None
         # as many may have come since as came in the second before
-        moved = _moved(*samples[-2:]) if len(samples) > 1 else None
-        return None if moved is None else _plus(_waited_for(samples[-1]), moved)
+        since = _moved(*samples[-2:]) if len(samples) > 1 else None
+        return None if since is None else _plus(_waited_for(samples[-1]), since)
     for place in range(len(samples) - 1, -1, -1):
         now = samples[place]
         if place and samples[place - 1].at >= end - close:
@@ -124,11 +129,12 @@ def _most_waited_for(samples: Sequence[GatewaySample], begin: float, end: float)
         between = 0.0 if later is None else _moved(now, later)
         if waited_for is None or between is None:
             return None
+        highest, moved = max(highest, waited_for), moved + between
         most = max(most, waited_for + between)
         if later is not None:
             most = max(most, (_waited_for(later) or 0.0) + between)
         if now.at <= begin + close:
-            return most
+            return highest + moved if several else most
         later = now
     return None
 
@@ -151,14 +157,12 @@ def _waited_for(sample: GatewaySample) -> float | None:
 
 
 def _moved(before: GatewaySample, after: GatewaySample) -> float | None:
-    """How many requests were sent on, or ended, between two reads; None where counters began anew."""
+    """How many requests were sent on, or ended, between two reads; None where no counter tells, or it began anew."""
     counts = (before.upstream_requests_total, after.upstream_requests_total)
     if None in counts:
         counts = (before.ended, after.ended)
     then, now = counts
-    if then is None or now is None:
-        return 0.0
-    return now - then if now >= then else None
+    return now - then if then is not None and now is not None and now >= then else None
 
 
 def _alike(join: GatewayJoin) -> bool:

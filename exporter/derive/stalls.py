@@ -66,8 +66,8 @@ DEADLOCKED = Signal(
     Scope.RANK,
     "1 when sequences have waited for 60 s and none runs, else 0; absent while that can't be known yet.",
     Confidence.MEASURED,
-    "running 0 with waiting above 0, without a break",
-    ("running", "waiting"),
+    "running 0 with waiting above 0 and no token computed, without a break",
+    ("running", "waiting", "generation_tokens_total", "prompt_tokens_total"),
     window_seconds=DEADLOCKED_AFTER_SECONDS,
     source="vLLM issues 39734, 45388",
 )
@@ -137,10 +137,10 @@ def _derive(
         state = replace(state, unchanged=state.unchanged.seen(holds=holds, since=since))
         patience = _frozen_after(state) + now.gauges_hold_seconds
         points += _told(FROZEN, state.unchanged.lasted(now.at, patience))
-    if now.running is None or now.waiting is None:
+    if now.waiting is None or not _tells_who_runs(now):
         state = replace(state, idle=Standstill())
     else:
-        holds = now.running == 0 and now.waiting > 0
+        holds = now.running == 0 and now.waiting > 0 and not (before and _computes(before, now))
         state = replace(state, idle=state.idle.seen(holds=holds, since=now.at))
         points += _told(DEADLOCKED, state.idle.lasted(now.at, DEADLOCKED_AFTER_SECONDS))
     return state, points
@@ -229,8 +229,25 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
     return max(0.0, seconds - tokens / typical)
 
 
+def _computes(before: RankSample, now: RankSample) -> bool:
+    """Whether tokens came or were taken in since: SGLang says of those alone who decode that they run."""
+    pairs = (
+        (before.tokens_so_far, now.tokens_so_far),
+        (before.prompt_tokens_so_far, now.prompt_tokens_so_far),
+    )
+    return any(then is not None and since is not None and since > then for then, since in pairs)
+
+
+def _tells_who_runs(sample: RankSample) -> bool:
+    """Whether a sequence is told to run as soon as it does, and no more once it doesn't."""
+    late = "running" in sample.told_at_end or sample.gauges_stand_when_idle
+    return sample.running is not None and not late
+
+
 def _shows_life(sample: RankSample) -> bool:
-    """Whether something is told that moves with each step of an engine at work."""
+    """Whether something is told that moves with each step of an engine at work, and whether it is at work."""
+    if sample.gauges_stand_when_idle:
+        return False
     return sample.running is not None and (sample.tokens_so_far is not None or sample.heartbeat is not None)
 
 

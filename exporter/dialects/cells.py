@@ -48,6 +48,16 @@ def read_as(table: Table, series: Series) -> tuple[Name, Any, Mapping[str, str]]
     return None
 
 
+def slot_of(owner: Any, name: Name, detail: Any, labels: Mapping[str, str]) -> Slot:  # noqa: ANN401 -- the dialect's
+    """What ``read_as`` found, as whose it is; put together with others of its kind as that says."""
+    return Slot(owner, name, detail, repeats(name, labels))
+
+
+def repeats(name: Name, labels: Mapping[str, str]) -> bool:
+    """Whether readings that differ in unknown labels are of the same thing, so that the highest is taken."""
+    return name.kind is Kind.RATIO or (name.kind is Kind.COUNT and "pid" in labels)
+
+
 def detail_of(name: Name, labels: Mapping[str, str]) -> tuple[bool, Any]:
     """Whether a series can be read as ``name``, and what tells it apart from others of that name."""
     if name.kind is Kind.INFO:

@@ -17,7 +17,18 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from exporter.dialects.cells import Cells, Facts, Slot, facts_of, gathered, one, read_as, told_by, total_of
+from exporter.dialects.cells import (
+    Cells,
+    Facts,
+    Slot,
+    facts_of,
+    gathered,
+    one,
+    read_as,
+    slot_of,
+    told_by,
+    total_of,
+)
 from exporter.dialects.names import Kind, Name, Table, histogram, names
 from exporter.exposition import Series
 from exporter.sample import ALL_RANKS, EngineSample, Histogram, RankSample
@@ -89,6 +100,10 @@ ABSENCES = (
     ("swap_in_blocks_total", _OF_THE_WORKER),
     ("swap_tier_usage_ratio", _OF_THE_WORKER),
     ("heartbeat", "a front end has no steps"),
+    (
+        "running",
+        "a front end tells prompts that are being taken in from those that wait by their first token only",
+    ),
     ("waiting", _OF_THE_ENGINE),
     ("generation_tokens_total", _OF_THE_ENGINE),
     ("prompt_tokens_total", _OF_THE_ENGINE),
@@ -131,7 +146,8 @@ class DynamoDialect:
             name, detail, labels = found
             if name is REQUESTS:
                 detail = labels.get("error_type") or labels.get("status", "")
-            return Slot(Owner(FRONT_END, labels.get("model", "").lower(), ALL_RANKS), name, detail)
+            owner = Owner(FRONT_END, labels.get("model", "").lower(), ALL_RANKS)
+            return slot_of(owner, name, detail, labels)
         for table in (COMPONENT, BLOCK_MANAGER):
             found = read_as(table, series)
             if found is not None:
@@ -139,7 +155,8 @@ class DynamoDialect:
                 if name.field in _OF_ENDPOINTS and labels.get("dynamo_endpoint", GENERATE) != GENERATE:
                     return None
                 # whose model it is stands on some of its series only
-                return Slot(Owner(WORKER, "", labels.get("dp_rank") or "0"), name, detail)
+                owner = Owner(WORKER, "", labels.get("dp_rank") or "0")
+                return slot_of(owner, name, detail, labels)
         return None
 
     def sample(
@@ -191,6 +208,7 @@ def _front(cells: Cells, notes: set[str]) -> Facts:
     facts["waiting"] = waiting
     if inflight is not None and waiting is not None:
         facts["running"] = max(0.0, inflight - waiting)
+        facts["told_at_end"] = frozenset({"running"})  # from its first token on
     facts["finished_total"] = told_by(cells, REQUESTS) or ()
     return facts
 

@@ -85,15 +85,16 @@ BREAKER_KINDS = {
 }
 PRIORITIES = ("default", "high")
 
-OTHER_SERVICES = ("xds", "ads", "stats", "admin", "rate_limit", "ratelimit", "ext_authz", "extauth", "jaeger", "zipkin",
-                  "otel", "opentelemetry", "tracing", "prometheus_stats", "sds-grpc", "agent", "statsd")  # fmt: skip
-"""What clusters that Envoy calls for its own ends are called, or begin with: no engine is behind them."""
+_OWN = frozenset({"agent", "admin", "stats"})
+"""What clusters that Envoy calls for its own ends are called; engines' may begin with these words."""
+_OWN_BEGINNINGS = ("xds", "ads", "rate_limit", "ratelimit", "ext_authz", "extauth", "ext_proc", "extproc", "jaeger",
+                   "zipkin", "otel", "opentelemetry", "tracing", "prometheus_stats", "sds_grpc", "statsd")  # fmt: skip
+"""What they are called, or begin with: no engine is behind them."""
 
 
 def is_of_envoy(cluster: str) -> bool:
     """Whether a cluster's name says that Envoy calls it for its own ends."""
     plain = cluster.lower().replace("-", "_")
-    return any(
-        plain == name or plain.startswith((name + "_", name + "."))
-        for name in (word.replace("-", "_") for word in OTHER_SERVICES)
+    return plain in _OWN or any(
+        plain == name or plain.startswith((name + "_", name + ".")) for name in _OWN_BEGINNINGS
     )

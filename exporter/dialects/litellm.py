@@ -105,6 +105,7 @@ class LitellmDialect:
         inflight = _sum(table.get(Field.INFLIGHT))
         tokens = table.get(Field.INPUT_TOKENS)
         states = table.get(Field.STATE)
+        keys = _keys(tokens or {}, table.get(Field.LATENCY))
         return GatewaySample(
             at,
             asked.gateway,
@@ -116,7 +117,8 @@ class LitellmDialect:
             outcomes_total=_outcomes(table, notes),
             upstream_requests_total=_sum(table.get(Field.SENT)),
             backends=float(len(states)) if states else None,
-            keys=_keys(tokens or {}, table.get(Field.LATENCY)),
+            keys=keys,
+            has_more_keys=sum(map(bool, tokens or ())) > len(keys),
             keys_prompt_tokens_total=_sum(tokens),
             notes=tuple(sorted(notes)),
         )

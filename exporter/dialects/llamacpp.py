@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 
-from exporter.dialects.cells import Slot, facts_of, gathered, read_as, total_of
+from exporter.dialects.cells import Slot, facts_of, gathered, read_as, slot_of, total_of
 from exporter.dialects.names import Kind, Table, names
 from exporter.exposition import Series
 from exporter.sample import EngineSample, RankSample
@@ -83,7 +83,7 @@ class LlamacppDialect:
         if found is None:
             return None
         name, detail, labels = found
-        return Slot(labels.get("model", ""), name, detail)
+        return slot_of(labels.get("model", ""), name, detail, labels)
 
     def sample(
         self, readings: Sequence[tuple[Slot, float]], *, engine: str, at: float, read_seconds: float

@@ -8,6 +8,9 @@ Read at sgl-project/sglang, 0.4.9, 0.5.10 and its main branch of autumn 2026. Tr
 - The front end tells no rank. Where there are several, what it tells stands under the rank ``all``.
 - Gauges are refreshed every 40 decode steps, or with a prefill; after work has ended up to 30 s later.
 - ``token_usage`` is the fullest of a hybrid model's pools; ``num_paused_reqs`` are those that wait for new weights.
+- ``num_used_tokens`` less ``decode_sum_seq_lens`` isn't what tails waste: a shared prefix is in the one once and in the
+  other for each sequence, and a prefill renews the one alone. Nothing says when: ``cache_hit_rate`` is the newest
+  batch's, so 0 after each decode step that is reported.
 - Evicted and loaded tokens are counted by every process and added up without a label: bytes alone are read.
 - Through OpenMetrics the prefix reads ``sglang_``; under Ray ``ray_sglang_``.
 """
@@ -28,6 +31,7 @@ from exporter.dialects.cells import (
     one,
     read_as,
     share,
+    slot_of,
     told_by,
     total_of,
 )
@@ -40,7 +44,6 @@ from exporter.dialects.sglang_names import (
     FINISHED,
     FULL_USAGE,
     HELD_TOKENS,
-    HIT_RATE,
     HOST_TOTAL,
     HOST_USED,
     OF_A_RANK,
@@ -91,7 +94,7 @@ class SglangDialect:
         if found is None:
             return None
         name, detail, labels = found
-        return Slot(Owner(labels.get("model_name", ""), None), name, detail)
+        return slot_of(Owner(labels.get("model_name", ""), None), name, detail, labels)
 
     def sample(
         self, readings: Sequence[tuple[Slot, float]], *, engine: str, at: float, read_seconds: float
@@ -227,20 +230,6 @@ def _add_pool(facts: Facts, cells: Cells) -> None:
     facts["blocks"] = facts["pool_blocks"] = one(cells, PAGES) or capacity // size or None
     facts["block_tokens"] = size
     facts["block_group_tokens"] = (size,)
-    facts["kv_token_usage_ratio"] = _token_usage(facts, cells, size, capacity)
-
-
-def _token_usage(facts: Facts, cells: Cells, size: float, capacity: float) -> float | None:
-    """Tokens held over the pool's; None unless all that is taken belongs to running sequences and is counted once.
-
-    Taken slots less tokens of sequences in decode are empty tails, but for two things: prompts that are being taken in
-    (counted as taken only), and prefixes that sequences share (counted as held by each). Where either shows, or the
-    difference can't be tails, nothing is said.
-    """
-    held, used, running = one(cells, HELD_TOKENS), one(cells, USED_TOKENS), facts.get("running")
-    if not held or used is None or not running or facts.get("waiting") or one(cells, HIT_RATE):
-        return None
-    return held / capacity if 0 <= used - held <= running * (size - 1) else None
 
 
 def _add_host(facts: Facts, cells: Cells, notes: set[str]) -> None:

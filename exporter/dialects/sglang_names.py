@@ -33,7 +33,6 @@ OTHER_POOLS = tuple(
 CAPACITY = Name("capacity", Kind.COUNT, "max_total_num_tokens")
 USED_TOKENS = Name("used_tokens", Kind.COUNT, "num_used_tokens")
 HELD_TOKENS = Name("held_tokens", Kind.COUNT, "decode_sum_seq_lens")
-HIT_RATE = Name("hit_rate", Kind.COUNT, "cache_hit_rate")
 PAGE_SIZE = Name("page_size", Kind.COUNT, "page_size")  # gauges from 0.5.11, labels of an info before
 PAGES = Name("pages", Kind.COUNT, "num_pages")
 PAGE_SIZE_INFO = Name("page_size", Kind.INFO, "cache_config_info", by="page_size")
@@ -60,7 +59,6 @@ OF_A_RANK = Table.of(
         CAPACITY,
         USED_TOKENS,
         HELD_TOKENS,
-        HIT_RATE,
         PAGE_SIZE,
         PAGES,
         PAGE_SIZE_INFO,
@@ -114,7 +112,7 @@ ABSENCES = (
     ("request_prompt_tokens", "shown with --collect-tokens-histogram"),
     ("request_generation_tokens", "shown with --collect-tokens-histogram"),
     ("running", "its gauge is refreshed every 40 decode steps, and up to 30 s after work has ended"),
-    ("kv_token_usage_ratio", "told while nothing waits and no prefix is shared, with --page-size above 1"),
+    ("kv_token_usage_ratio", "what it tells of tokens counts a shared prefix once for each sequence"),
     (
         "block_tokens",
         "the page size is told in newer releases only (0.5.10 does); a hybrid model's pools are of several sizes",

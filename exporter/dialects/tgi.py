@@ -15,7 +15,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
-from exporter.dialects.cells import Cells, Slot, facts_of, gathered, one, read_as, share, told_by, total_of
+from exporter.dialects.cells import (
+    Cells,
+    Slot,
+    facts_of,
+    gathered,
+    one,
+    read_as,
+    share,
+    slot_of,
+    told_by,
+    total_of,
+)
 from exporter.dialects.names import Kind, Name, Table, histogram, names
 from exporter.exposition import Series
 from exporter.sample import EngineSample, Histogram, RankSample
@@ -88,7 +99,7 @@ class TgiDialect:
         if found is None:
             return None
         name, detail, labels = found
-        return None if "quantile" in labels else Slot("", name, detail)
+        return None if "quantile" in labels else slot_of("", name, detail, labels)
 
     def sample(
         self, readings: Sequence[tuple[Slot, float]], *, engine: str, at: float, read_seconds: float

@@ -5,6 +5,11 @@ Read at NVIDIA/TensorRT-LLM 050f80d (``tensorrt_llm/metrics``), and in Triton's 
 - ``trtllm-serve`` has its text at ``/prometheus/metrics``. ``/metrics`` is JSON, and drained by who reads it.
 - Whatever is told of a request (latencies, its tokens, even the time to its first) is told when it ends, and only with
   ``return_perf_metrics``. Gauges and the KV cache need ``enable_iter_perf_stats``.
+- ``trtllm-serve`` takes its gauges from the engine only after a request has ended, for as long as steps follow one
+  another. Idle, it shows the last of them for good: with sequences that run, and nothing that moves.
+- What it calls running are requests that the executor has taken in, as many as its batch may hold. Those for which the
+  cache has no room are among them, and so are the paused.
+- Triton, idle, shows what was scheduled last, and 0 active.
 - Builds before the prefix came (aibrix#2004) show a handful of names without one, with labels "undefined".
 - Paused sequences were put aside to make room: a gauge, there is no counter of preemptions. Their blocks are free
   again, so they are not swapped.
@@ -14,6 +19,7 @@ Read at NVIDIA/TensorRT-LLM 050f80d (``tensorrt_llm/metrics``), and in Triton's 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -28,6 +34,7 @@ from exporter.dialects.cells import (
     one,
     read_as,
     share,
+    slot_of,
     told_by,
     total_of,
 )
@@ -39,6 +46,8 @@ KV_BLOCKS_CONTRADICT = "kv_blocks_contradict"
 UNDEFINED = "undefined"
 REFUSALS = ("429", "503")
 
+SCHEDULED = Name("scheduled", Kind.COUNT, "num_scheduled_requests")
+PIPELINE = Name("pipeline", Kind.INFO, "parallel_config_info", by="pipeline_parallel_size")
 USED = Name("used", Kind.COUNT, "kv_cache_used_blocks")
 FREE = Name("free", Kind.COUNT, "kv_cache_free_blocks")
 REUSED = Name("reused", Kind.COUNTER, "kv_cache_reused_blocks")
@@ -75,10 +84,8 @@ SERVE = Table.of(
         names("swap_tier_usage_ratio", Kind.RATIO, "kv_cache_host_utilization"),
         names("swap_in_bytes_total", Kind.COUNTER, "kv_cache_onboard_bytes"),
         names("swap_out_bytes_total", Kind.COUNTER, "kv_cache_offload_bytes"),
-        # of the newest iteration: no two take equally long
-        names("heartbeat", Kind.COUNT, "iteration_latency_seconds"),
     ),
-    (USED, FREE, REUSED, MISSED, ERRORS, ABORTED),
+    (SCHEDULED, PIPELINE, USED, FREE, REUSED, MISSED, ERRORS, ABORTED),
 )
 UNPREFIXED = Table.of(r"^", _OF_REQUESTS)
 _TELLING = frozenset(_REQUEST_HISTOGRAMS.values())
@@ -90,6 +97,7 @@ _KV_TYPE, _REQUEST_TYPE, _BATCHER_TYPE = (
     "request_type",
     "inflight_batcher_specific_metric",
 )
+TRITON_ACTIVE = Name("active", Kind.COUNT, _REQUESTS, (_REQUEST_TYPE, "active"))
 TRITON_USED = Name("used", Kind.COUNT, _KV, (_KV_TYPE, "used"))
 TRITON_FREE = Name("free", Kind.COUNT, _KV, (_KV_TYPE, "free"))
 TRITON = Table.of(
@@ -103,19 +111,20 @@ TRITON = Table.of(
         names("block_tokens", Kind.COUNT, _KV, only=(_KV_TYPE, "tokens_per")),
         names("heartbeat", Kind.COUNT, "general_metrics", only=("general_type", "iteration_counter")),
     ),
-    (TRITON_USED, TRITON_FREE),
+    (TRITON_ACTIVE, TRITON_USED, TRITON_FREE),
 )
 
 _AT_END = "told when a request ends, with return_perf_metrics: true; not by Triton"
 _ITERATION = "set enable_iter_perf_stats: true for trtllm-serve"
+_LAST_STEP = f"{_ITERATION}; idle, it shows its last step for good, so that it stands says nothing"
 _OFFLOAD = "shown once blocks were offloaded (kv_cache_config.host_cache_size); not by Triton"
 ABSENCES = (
-    ("running", _ITERATION),
+    ("running", _LAST_STEP),
     ("waiting", _ITERATION),
     ("kv_usage_ratio", _ITERATION),
     ("blocks", _ITERATION),
     ("block_tokens", _ITERATION),
-    ("heartbeat", _ITERATION),
+    ("heartbeat", _LAST_STEP),
     ("generation_tokens_total", _AT_END),
     ("prompt_tokens_total", _AT_END),
     ("prompt_tokens_computed_total", _AT_END),
@@ -170,7 +179,8 @@ class TrtllmDialect:
             if found is not None:
                 name, detail, labels = found
                 model = labels.get("model_name") or labels.get("model", "")
-                return Slot(Owner("" if model == UNDEFINED else model, table is TRITON), name, detail)
+                owner = Owner("" if model == UNDEFINED else model, table is TRITON)
+                return slot_of(owner, name, detail, labels)
         return None
 
     def sample(
@@ -218,6 +228,8 @@ def _serve(cells: Cells, notes: set[str]) -> Facts:
         facts["swap_mode"] = "offload"
     if "running" not in facts:
         notes.add(NAMES_HALF_THERE)
+    _add_scheduled(facts, cells)
+    facts["gauges_hold_seconds"] = math.inf
     facts["told_at_end"] = frozenset(
         {"generation_tokens_total", "prompt_tokens_total", "time_to_first_token"}
     )
@@ -225,9 +237,25 @@ def _serve(cells: Cells, notes: set[str]) -> Facts:
     return facts
 
 
+def _add_scheduled(facts: Facts, cells: Cells) -> None:
+    """What runs is what was scheduled; what was taken in beside that waits, or was paused.
+
+    Of a pipeline's micro-batches only the newest is told: there all that was taken in is said to run.
+    """
+    scheduled, taken_in = one(cells, SCHEDULED), facts.get("running")
+    if scheduled is None or taken_in is None or max(cells.get(PIPELINE) or {}, default=1.0) > 1:
+        return
+    facts["running"] = scheduled
+    aside = taken_in - scheduled - (facts.get("paused") or 0.0)
+    facts["waiting"] = total_of(facts.get("waiting"), max(0.0, aside))
+
+
 def _triton(cells: Cells, notes: set[str]) -> Facts:
     facts = facts_of(TRITON, cells, notes)
     _add_blocks(facts, one(cells, TRITON_USED), one(cells, TRITON_FREE), notes)
+    active = one(cells, TRITON_ACTIVE)
+    if active is not None and "running" in facts:
+        facts["running"] = min(facts["running"], active)
     if "running" not in facts:
         notes.add(NAMES_HALF_THERE)
     facts["told_at_end"] = frozenset(

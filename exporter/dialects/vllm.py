@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from exporter.dialects.cells import Cells, detail_of, gathered, one, told_by
-from exporter.dialects.names import PROCESS_START_TIME, Kind, Name
+from exporter.dialects.cells import Cells, detail_of, gathered, one, repeats, told_by
+from exporter.dialects.names import PROCESS_START_TIME, Name
 from exporter.dialects.vllm_config import CacheConfig
 from exporter.dialects.vllm_names import (
     ABSENCES,
@@ -156,8 +156,7 @@ def _slot(name: Name, labels: Mapping[str, str]) -> Slot | None:
     if not readable:
         return None
     rank = Rank(place._replace(engine=place.engine or DEFAULT_RANK), labels.get("model_name", ""))
-    highest = name.kind is Kind.RATIO or (name.kind is Kind.COUNT and "pid" in labels)
-    return Slot(rank, name, detail, highest, labelled)
+    return Slot(rank, name, detail, repeats(name, labels), labelled)
 
 
 def _engines_beside(place: Place, owners: Sequence[Rank], configs: Collection[Place]) -> int:

@@ -24,7 +24,7 @@ _MEDIA = {
     "FS": "storage",
     "OBJ": "storage",
 }
-"""The house's words for the media that engines name; others are ``other``, so that labels stay few."""
+"""The house's words for the media that engines name, in capitals or not; others are ``other``: labels stay few."""
 
 _ABSENT = Raw()
 
@@ -78,7 +78,7 @@ def decode(payload: bytes) -> Batch:
             events.append(_CLEARED)
             continue
         # before 0.11 there was no other medium than the GPU, and no word for it
-        medium = GPU if event.medium is None else _MEDIA.get(event.medium, "other")
+        medium = GPU if event.medium is None else _MEDIA.get(event.medium.upper(), "other")
         kind: Literal["stored", "removed"] = "stored" if isinstance(event, _STORED) else "removed"
         events.append(Event(kind, medium, event.group_idx or 0, event.block_hashes))
     return Batch(raw.ts, raw.data_parallel_rank, tuple(events), unknown)

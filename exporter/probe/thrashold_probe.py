@@ -352,7 +352,8 @@ class Probe:
         count = getattr(request, "num_preemptions", None)
         self._preemptions += 1
         last = self._hits.get(request.request_id)
-        if last is not None:
+        # where names aren't made unique, as by some releases and settings, a later request may bear the same
+        if last is not None and (count is None or count > last[2]):
             if count is not None and count != last[2] + 1:
                 raise ValueError("a preemption that did not come this way")
             if now - last[0] <= REPEAT_SECONDS:
@@ -361,12 +362,14 @@ class Probe:
         self._hits[request.request_id] = now, tokens, count or 0
 
     def aborted(self, request: Any) -> None:  # noqa: ANN401
-        """A request was ended from outside: its client left, or its text has come to a stop string."""
+        """A request was ended from outside: its client left, its text has come to a stop string, or it is a session."""
         if not request.is_finished():
             return
         sampling = request.sampling_params
-        # the front end looks for these in the text and ends such a request from outside too
-        if sampling is not None and sampling.stop:
+        # the front end looks for stop strings in the text and ends such a request from outside too; and a session,
+        # whose prompt comes bit by bit, is ended like that once nothing more will come
+        is_session = getattr(request, "streaming_queue", None) is not None
+        if is_session or (sampling is not None and sampling.stop):
             self._unclear_aborts += 1
         else:
             self._aborts += 1
@@ -482,14 +485,16 @@ class Line:
             if line is not None:
                 line.close()
             # a sidecar that isn't there yet is told of once, and so is one that doesn't let us in
-            said = f"nobody listens at {self._path} ({error.strerror or error})"
-            if said != self._said:
-                self._said = said
-                _log.info("thrashold's probe: %s; it goes on trying", said)
+            self._say(f"nobody listens at {self._path} ({error.strerror or error}); it goes on trying")
         else:
             self._socket = line
-            self._said = ""
-            _log.info("thrashold's probe: connected to %s", self._path)
+            self._say(f"connected to {self._path}")
+
+    def _say(self, said: str) -> None:
+        """A line in the log, unless it was the last one too: a sidecar may hang up each time."""
+        if said != self._said:
+            self._said = said
+            _log.info("thrashold's probe: %s", said)
 
 
 def _after_fork() -> None:

@@ -48,8 +48,8 @@ class Stream:
     """One publisher, from connecting to counting.
 
     ``name`` is what the log calls it. ``is_connected`` follows the connection itself, so that silence on an
-    open one is an engine that does nothing. ``failures`` counts by reason since the start. Times are seconds
-    on one clock that never jumps.
+    open one is an engine that does nothing; ``was_heard`` is whether a batch has come over it. ``failures`` counts by
+    reason since the start. Times are seconds on one clock that never jumps.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 -- where from, what for, and under which name
@@ -131,7 +131,8 @@ class Stream:
                     self._failed(Reason.NOT_ZMQ, _NOT_ZMQ)
 
     def _failed(self, reason: Reason, problem: str) -> None:
-        self.is_connected = False
+        # whoever answers next may publish under another topic
+        self.is_connected = self.was_heard = False
         self.failures[reason.value] += 1
         line = f"{self.endpoint}: {problem}"
         if line != self.last_failure and not (reason is Reason.REFUSED and self.last_failure):

@@ -72,7 +72,7 @@ def test_two_engines_behind_one_url_and_half_a_page_are_told_of() -> None:
     with engine(written("trtllm-unprefixed")) as url:
         done = call("--engine", url, "--check")
     assert "holds what can't be right: names_half_there" in done.stdout
-    assert "set enable_iter_perf_stats: true for trtllm-serve: sequences" in done.stdout
+    assert "set enable_iter_perf_stats: true for trtllm-serve; idle, it shows its last step" in done.stdout
 
 
 def test_gpus_are_counted_by_what_can_be_read() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,14 +13,14 @@ from tests.support.derive import Named, run
 from tests.support.gateways import gateway
 
 
-def sample(
-    at: float, tokens: dict[str, float], everyone: float | None = None, **long: float
-) -> GatewaySample:
-    keys = sorted(tokens.items(), key=lambda item: -item[1])
+def sample(at: float, tokens: dict[str, float], most: int = 200, **long: float) -> GatewaySample:
+    """What a gateway tells that shows the ``most`` keys of most tokens."""
+    keys = sorted(tokens.items(), key=lambda item: (-item[1], item[0]))
     return gateway(
         at,
-        keys=tuple(KeyUse(key, count, long.get(key)) for key, count in keys),
-        keys_prompt_tokens_total=sum(tokens.values()) if everyone is None else everyone,
+        keys=tuple(KeyUse(key, count, long.get(key)) for key, count in keys[:most]),
+        has_more_keys=len(keys) > most,
+        keys_prompt_tokens_total=sum(tokens.values()),
     )
 
 
@@ -76,13 +78,40 @@ def test_a_restart_drops_one_rise_of_each() -> None:
     assert [tokens_of(each)["a"] for each in said] == [0, 40, 40, 43]
 
 
-@given(st.lists(st.lists(st.integers(0, 500), min_size=30, max_size=30), min_size=2, max_size=12))
-def test_whoever_has_a_place_all_tokens_are_counted_once(rises: list[list[int]]) -> None:
+def test_a_key_that_comes_into_sight_has_not_asked_for_all_of_it_just_now() -> None:
+    """With thousands of keys those of most tokens alone are seen: who gets among them may have been there for long."""
+    tokens = {f"k{n:02d}": 1000.0 - n for n in range(40)}
+    samples = [sample(0.0, tokens, most=30)]
+    for at in range(1, 10):
+        tokens = {key: count + 10 for key, count in tokens.items()} | {"k35": 970.0 + 12 * at}
+        samples.append(sample(float(at), tokens, most=30))
+    said = [tokens_of(each) for each in run(KEYS, samples)]
+    assert {key for each in said for key in each} == {f"k{n:02d}" for n in range(MOST_SHOWN)} | {"other"}
+
+
+def test_what_keys_out_of_sight_ask_for_is_under_other_and_not_theirs_when_they_come_back() -> None:
+    tokens = {f"k{n:02d}": 1000.0 for n in range(MOST_SHOWN)} | {f"n{n:02d}": 10.0 for n in range(25)}
+    samples = [sample(0.0, tokens, most=25)]
+    before = sum(tokens.values())
+    for name, rise in (("n", 5000.0), ("k", 4000.0), ("k", 20.0), ("k", 1.0)):
+        tokens = {key: count + rise * (key[0] == name) for key, count in tokens.items()}
+        samples.append(sample(float(len(samples)), tokens, most=25))
+    said = [tokens_of(each) for each in run(KEYS, samples)]
+    left = sum(each.get(key, 0.0) for each, after in pairwise(said) for key in each.keys() - after.keys())
+    assert sum(said[-1].values()) + left == sum(tokens.values()) - before
+    assert said[-1]["k19"] == 1
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 500), min_size=30, max_size=30), min_size=2, max_size=12),
+    st.sampled_from([30, 25, MOST_SHOWN + 1]),
+)
+def test_whoever_has_a_place_all_tokens_are_counted_once(rises: list[list[int]], most: int) -> None:
     tokens = {f"k{n:02d}": 100.0 + n for n in range(30)}
-    samples = [sample(0.0, tokens)]
+    samples = [sample(0.0, tokens, most)]
     for at, each in enumerate(rises, 1):
         tokens = {key: count + rise for (key, count), rise in zip(tokens.items(), each, strict=True)}
-        samples.append(sample(float(at), tokens))
+        samples.append(sample(float(at), tokens, most))
     said = [tokens_of(each) for each in run(KEYS, samples)]
     # a place that changed hands took what its last holder had with it
     left, known = 0.0, dict[str, float]()

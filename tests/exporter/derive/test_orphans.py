@@ -17,7 +17,7 @@ from exporter.gateway_join import GatewayJoin
 from exporter.sample import EngineSample
 from exporter.window import Window
 from tests.support.derive import engine, rank
-from tests.support.gateways import gateway
+from tests.support.gateways import gateway, outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +256,34 @@ def test_litellm_tells_what_is_in_flight_at_all() -> None:
     for at in range(3):
         gateways = gateways.appended(gateway(float(at), inflight=7.0))
     assert points(GatewayJoin((gateways,), join.engines, told=True))["orphan_sequences"] == 3
+
+
+@pytest.mark.parametrize("per_second", [1, 2, 5, 20])
+@pytest.mark.parametrize("steady", [0, 20])
+@pytest.mark.parametrize("counter", ["sent", "ended", None])
+def test_an_engine_that_died_lends_its_last_numbers_to_nobody_while_others_come_to_the_next(
+    per_second: int, steady: int, counter: str | None
+) -> None:
+    """The second engine is read for the last time at 10 s; from then on all that come go to the first one."""
+    dies = 10.5
+    first = Fleet(
+        [Request(0.0, 1e9, 1e9)] * steady + [Request(dies + n / per_second, 1e9, 1e9) for n in range(1, 41)]
+    )
+    second = Fleet([Request(0.0, dies, dies)] * 20)
+    whole = Fleet([*first.requests, *second.requests])
+    windows: list[Window[EngineSample]] = [Window(), Window()]
+    gateways = Window()  # type: ignore[var-annotated]
+    for at in map(float, range(26)):
+        for place, fleet in enumerate((first, second)):
+            if place == 0 or at < dies:
+                held = rank(at, running=fleet.held(at + 0.01))
+                windows[place] = windows[place].appended(
+                    EngineSample(at, f"e{place}", "vllm", (held,), read_seconds=0.01)
+                )
+        then = at + 0.003
+        ended = outcomes(ok=float(sum(each.gateway_end <= then for each in whole.requests)))
+        told = {"sent": {"upstream_requests_total": whole.sent(then)}, "ended": {"outcomes_total": ended}}
+        gateways = gateways.appended(
+            gateway(then, inflight=whole.waited_for(then), **told.get(counter or "", {}))
+        )
+        assert orphan_sequences(GatewayJoin((gateways,), tuple(windows), told=True)) in {None, 0.0}

@@ -229,6 +229,18 @@ def test_waiting_while_nothing_runs_is_a_deadlock_after_a_minute(usage: float) -
     assert deadlocked == [0] * 61 + [1] * 10
 
 
+@pytest.mark.parametrize("field", ["prompt_tokens_total", "generation_tokens_total"])
+def test_a_long_prompt_that_is_taken_in_piece_by_piece_is_no_deadlock(field: str) -> None:
+    """SGLang's running sequences are those that decode: the one whose prompt is being computed isn't among them."""
+    samples = [rank(float(at), running=0.0, waiting=3.0, **{field: 8192.0 * (at // 5)}) for at in range(120)]
+    assert last(STALLS, samples)["engine_deadlocked"] == 0
+    late = frozenset({field})
+    samples = [
+        rank(float(at), running=0.0, waiting=3.0, told_at_end=late, **{field: float(at)}) for at in range(120)
+    ]
+    assert last(STALLS, samples)["engine_deadlocked"] == 1
+
+
 def test_what_was_not_known_is_not_a_deadlock() -> None:
     samples = [rank(float(at), running=0.0 if at < 6 or at > 99 else None, waiting=6.0) for at in range(101)]
     assert last(STALLS, [rank(-1.0, running=1.0, waiting=0.0), *samples]) == {}

@@ -148,6 +148,27 @@ def test_aibrix_1614_a_gauge_that_stands_there_once_a_process() -> None:
     assert (found.running, found.preemptions_total) == (5, None)
 
 
+@pytest.mark.parametrize(
+    ("running", "usage"),
+    [
+        ("vllm:num_requests_running", "vllm:kv_cache_usage_perc"),
+        ("sglang:num_running_reqs", "sglang:token_usage"),
+        ("trtllm_num_requests_running", "trtllm_kv_cache_utilization"),
+        ("llamacpp:requests_processing", "llamacpp:kv_cache_usage_ratio"),
+    ],
+)
+def test_processes_that_show_the_same_gauges_are_not_added_up(running: str, usage: str) -> None:
+    """Python's client has each process show a gauge of its own, also those that have ended."""
+    body = "".join(
+        f'{name}{{model_name="m",pid="{pid}"}} {value}\n'
+        for pid, count, share in ((11, 3, 0.4), (12, 5, 0.5))
+        for name, value in ((running, count), (usage, share))
+    )
+    sample = read(body)
+    assert (sample.ranks[0].running, sample.ranks[0].kv_usage_ratio) == (5, 0.5)
+    assert "usage_above_1" not in sample.notes
+
+
 @pytest.mark.parametrize("issue", ["miles 2023", "sglang 6892", "sglang 7305"])
 def test_ranks_of_data_parallel_attention_are_kept_apart(issue: str) -> None:
     body = "".join(

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from exporter.derive.phenomenon import EngineFacts
 from exporter.sample import ALL_RANKS
-from tests.support.pages import rank, read, written
+from tests.support.pages import rank, read, run, written
 
 WORKER = 'dynamo_component="backend",dynamo_namespace="dynamo"'
 
@@ -21,6 +24,17 @@ def test_a_whole_page_of_a_front_end() -> None:
     assert (sample.aborted_total, sample.admission_rejections_total) == (92, (("overload", 20),))
     assert found.inter_token_latency.count == 930_000
     assert (found.kv_usage_ratio, found.blocks, found.block_tokens) == (None, None, None)
+
+
+def test_one_long_prompt_alone_is_no_deadlock() -> None:
+    """A front end counts a request as queued until its first token, also while its prompt is being taken in."""
+    body = written("dynamo-frontend")
+    for name in (b"inflight_requests", b"queued_requests"):
+        body = re.sub(rb"(\n\S*_" + name + rb"\{\S*) \S+", rb"\1 1", body)
+    assert (rank(body).running, rank(body).waiting) == (0, 1)
+    told = {value.signal.name for cycle in run([body] * 30, EngineFacts()) for value in cycle.snapshot.values}
+    assert "engine_frozen" in told
+    assert "engine_deadlocked" not in told
 
 
 def test_models_are_one_whatever_the_case_of_their_names() -> None:

@@ -165,6 +165,35 @@ def test_of_several_clusters_with_requests_settings_have_to_name_one() -> None:
     assert (ended(sample), sample.notes) == ({"ok": 3}, ())
 
 
+@pytest.mark.parametrize(
+    ("name", "is_own"),
+    [
+        ("xds_cluster", True),
+        ("xds-grpc", True),
+        ("prometheus_stats", True),
+        ("ext_authz", True),
+        ("ext_proc_cluster", True),
+        ("extproc", True),
+        ("agent", True),
+        ("admin", True),
+        ("agent_llm", False),
+        ("agent-backend", False),
+        ("stats-summary-model", False),
+        ("admin_assistant", False),
+        ("adsorption", False),
+        ("engines", False),
+    ],
+)
+def test_a_cluster_of_envoys_own_is_known_by_its_name_and_engines_may_be_called_alike(
+    name: str, *, is_own: bool
+) -> None:
+    page = series(requests=3, a2xx=3, sent=3, u200=3).replace('"engines"', f'"{name}"')
+    sample = envoy_sample(page)
+    assert (sample.upstream_requests_total, sample.notes) == (
+        (None, ("no_traffic_yet",)) if is_own else (3, ())
+    )
+
+
 def test_one_cluster_behind_two_listeners_has_no_outcomes_until_one_is_named() -> None:
     page = envoy_page("services/01-one-busy").replace(
         b'envoy_http_downstream_rq_total{envoy_http_conn_manager_prefix="search"} 0',

@@ -91,9 +91,11 @@ def test_a_status_is_one_outcome(status: str, outcome: str) -> None:
 def test_many_keys_are_bounded_and_all_of_them_are_in_the_total() -> None:
     lines = [f'litellm_input_tokens_metric_total{{hashed_api_key="k{n:04d}"}} {n}' for n in range(1000)]
     sample = sample_of("\n".join(lines) + "\n")
-    assert len(sample.keys) == MOST_KEYS
+    assert (len(sample.keys), sample.has_more_keys) == (MOST_KEYS, True)
     assert sample.keys[0] == KeyUse("k0999", 999.0)
     assert sample.keys_prompt_tokens_total == sum(range(1000))
+    nobody = 'litellm_input_tokens_metric_total{hashed_api_key="None"} 7\n'
+    assert not sample_of("\n".join(lines[:MOST_KEYS]) + "\n" + nobody).has_more_keys
 
 
 def test_is_told_from_other_pages_by_its_names() -> None:

@@ -4,8 +4,12 @@ import math
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from exporter.sample import ALL_RANKS, Histogram, RankSample
+from exporter.derive.fragmentation import FRAGMENTATION
+from exporter.sample import ALL_RANKS, Histogram
+from tests.support.derive import last
 from tests.support.pages import ran, rank, read, written
 
 LABELS = {"engine_type": "unified", "model_name": "m", "moe_ep_rank": "0", "pp_rank": "0", "tp_rank": "0"}
@@ -125,34 +129,37 @@ POOL = {
 }
 
 
-def waste(found: RankSample) -> float | None:
-    """Empty tail slots as the derivation tells them: exact where the sample does."""
-    if found.kv_token_usage_ratio is None:
-        return None
-    return (found.kv_usage_ratio - found.kv_token_usage_ratio) * found.blocks * found.block_tokens
+def page_slots(tokens: int) -> int:
+    """Slots that so many tokens take, in pages of 64."""
+    return -(-tokens // 64) * 64
 
 
-def test_taken_slots_less_tokens_held_are_the_empty_tails() -> None:
-    assert waste(rank(lines(POOL))) == pytest.approx(300)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"num_queue_reqs": 1}, id="a prompt may be on its way in"),
-        pytest.param({"num_grammar_queue_reqs": 1}, id="and so may one that waits for its grammar"),
-        pytest.param({"cache_hit_rate": 0.2}, id="a shared prefix is held once and counted by each"),
-        pytest.param({"decode_sum_seq_lens": 33_000}, id="more held than taken: shared"),
-        pytest.param({"decode_sum_seq_lens": 20_000}, id="more taken than tails can be: a prompt"),
-        pytest.param({"decode_sum_seq_lens": 0}, id="nothing in decode"),
-        pytest.param({"num_running_reqs": 0}, id="nothing runs"),
-        pytest.param({"swa_available_tokens": 9000}, id="a hybrid model has pools of several sizes"),
-        pytest.param({"mamba_usage": 0.1}, id="a hybrid model of another kind"),
-        pytest.param({"page_size": 0}, id="no page size"),
-    ],
+@given(
+    st.lists(st.integers(65, 3000), min_size=1, max_size=12),
+    st.integers(0, 40),
+    st.integers(0, 4000),
+    st.sampled_from([0, 0.1]),
 )
-def test_what_can_not_be_told_exactly_is_not_told(change: dict[str, float]) -> None:
-    assert waste(rank(lines(POOL | change))) is None
+def test_no_page_makes_tails_exact_that_may_hold_a_shared_prefix_or_a_prompt(
+    lengths: list[int], shared_pages: int, prompt: int, hit_rate: float
+) -> None:
+    """As SGLang counts: a prefix that all share is held once and added up for each, a prompt is taken and not held.
+
+    Its hit rate is 0 after each decode step that is reported, whatever was shared; and a prefill renews what is
+    taken while ``decode_sum_seq_lens`` stands.
+    """
+    shared = min(64 * shared_pages, *((length - 1) // 64 * 64 for length in lengths))
+    taken = sum(map(page_slots, lengths)) - shared * (len(lengths) - 1) + page_slots(prompt)
+    tails = sum(page_slots(length) - length for length in lengths)
+    told = {
+        "num_running_reqs": len(lengths),
+        "cache_hit_rate": hit_rate,
+        "token_usage": taken / 64_000,
+        "num_used_tokens": taken,
+        "decode_sum_seq_lens": sum(lengths),
+    }
+    said = last(FRAGMENTATION, [rank(lines(POOL | told))])
+    assert said["tail_fragmentation_tokens{min}"] <= tails <= said["tail_fragmentation_tokens{max}"]
 
 
 def test_a_hybrid_model_has_a_usage_and_no_blocks() -> None:
@@ -168,7 +175,20 @@ def test_a_usage_above_1_is_cut_and_told_of(name: str) -> None:
 
 def test_pages_of_one_token_leave_no_tails() -> None:
     pages = {"page_size": 1, "num_pages": 64_000, "decode_sum_seq_lens": 32_000}
-    assert waste(rank(lines(POOL | pages))) == 0
+    said = last(FRAGMENTATION, [rank(lines(POOL | pages))])
+    assert {said[f"tail_fragmentation_tokens{{{bound}}}"] for bound in ("min", "expected", "max")} == {0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"swa_available_tokens": 9000}, id="a hybrid model has pools of several sizes"),
+        pytest.param({"mamba_usage": 0.1}, id="a hybrid model of another kind"),
+        pytest.param({"page_size": 0}, id="no page size"),
+    ],
+)
+def test_pages_of_a_size_that_is_not_told_have_no_tails(change: dict[str, float]) -> None:
+    assert last(FRAGMENTATION, [rank(lines(POOL | change))]) == {}
 
 
 def test_an_info_tells_the_pages_of_older_releases() -> None:

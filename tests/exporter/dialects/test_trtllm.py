@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.registry import detect
-from tests.support.pages import ran, rank, read, written
+from tests.support.pages import advanced, ran, rank, read, run, written
 
 LABELS = 'engine_type="trtllm",model_name="m"'
 
@@ -38,7 +39,7 @@ def test_a_whole_page_of_trtllm_serve() -> None:
     assert found.time_to_first_token.mean == pytest.approx(1.1)
     assert found.prefill_time.mean == pytest.approx(0.4)
     assert found.told_at_end == {"generation_tokens_total", "prompt_tokens_total", "time_to_first_token"}
-    assert found.heartbeat == 0.0231
+    assert (found.heartbeat, found.gauges_stand_when_idle) == (None, True)
 
 
 def test_paused_sequences_are_a_state_of_their_own() -> None:
@@ -48,6 +49,48 @@ def test_paused_sequences_are_a_state_of_their_own() -> None:
         if value.signal.name == "sequences"
     }
     assert states == {"running": 26, "waiting": 8, "paused": 3}
+
+
+def told_while_it_stands(page: bytes) -> dict[str, set[float]]:
+    """What is said of an engine that has worked for a minute and whose page then stands for three."""
+    bodies = [advanced(page, min(second, 60)) for second in range(0, 240, 5)]
+    told: dict[str, set[float]] = {}
+    for cycle in run(bodies, EngineFacts()):
+        for value in cycle.snapshot.values:
+            told.setdefault(value.signal.name, set()).add(value.value)
+    return told
+
+
+def test_a_server_that_has_nothing_to_do_shows_its_last_step_and_nothing_is_made_of_that() -> None:
+    """trtllm-serve takes its gauges from the engine when a request ends, and none of them goes back to 0."""
+    told = told_while_it_stands(written("trtllm"))
+    assert not told.keys() & {"engine_frozen", "engine_deadlocked", "kv_leak"}
+    assert told["requests_total"]
+
+
+def test_behind_triton_one_that_has_nothing_to_do_shows_what_it_scheduled_last_and_nothing_active() -> None:
+    idle = written("trtllm-triton").replace(
+        b'request_type="active",version="1"} 15', b'request_type="active",version="1"} 0'
+    )
+    assert (rank(written("trtllm-triton")).running, rank(idle).running) == (12, 0)
+    assert told_while_it_stands(idle)["engine_frozen"] == {0.0}
+
+
+def test_what_is_taken_in_and_not_scheduled_waits() -> None:
+    """The executor takes in what the batch may hold at most; what then finds no room in the cache is active too."""
+    told = {
+        "num_requests_running": 40,
+        "num_requests_waiting": 5,
+        "num_scheduled_requests": 26,
+        "num_paused_requests": 3,
+    }
+    found = rank(serve(**told))
+    assert (found.running, found.waiting, found.paused) == (26, 5 + 11, 3)
+    # of a pipeline's micro-batches only the newest is told
+    pipeline = f'trtllm_parallel_config_info{{{LABELS},pipeline_parallel_size="4"}} 1\n'
+    found = rank(serve(**told) + pipeline)
+    assert (found.running, found.waiting) == (40, 5)
+    assert rank(serve(num_requests_running=40, num_requests_waiting=5)).running == 40
 
 
 def test_without_iteration_statistics_half_the_page_is_missing() -> None:
@@ -81,7 +124,7 @@ def test_numbers_that_contradict_each_other_as_in_triton_s_own_document() -> Non
     sample = read(body)
     assert sample.notes == ("kv_blocks_contradict",)
     (found,) = sample.ranks
-    assert (found.kv_usage_ratio, found.blocks, found.block_tokens, found.running) == (None, 6239, 64, 1)
+    assert (found.kv_usage_ratio, found.blocks, found.block_tokens, found.running) == (None, 6239, 64, 0)
 
 
 def test_aibrix_2004_an_old_build_without_a_prefix() -> None:

@@ -49,6 +49,7 @@ def test_what_the_first_releases_and_sglang_leave_out_is_no_fault() -> None:
         ("GPU", "gpu"),
         ("CPU", "cpu"),
         ("CPU_PINNED", "cpu"),
+        ("cpu", "cpu"),  # the Mooncake connector of vLLM 0.32
         ("STORAGE", "storage"),
         ("DISK", "storage"),
         ("FS", "storage"),

@@ -28,6 +28,7 @@ class Request:
     num_output_tokens: int = 0
     stop: tuple[str, ...] = ()
     status: Status = RUNNING
+    streaming_queue: object = None
 
     @property
     def sampling_params(self) -> SimpleNamespace:

@@ -152,6 +152,22 @@ def test_a_preemption_within_30_s_of_the_last_is_a_repeat_with_the_tokens_made_b
     assert (said["preemptions"], said["repeats"], said["repeat_tokens"]) == (6, 3, 2 + 1 + 1)
 
 
+def test_another_request_under_the_name_of_an_earlier_one_is_another_sequence(clock: list[float]) -> None:
+    """A client that asks again may bear the same name, which some releases and settings of vLLM leave as it is."""
+    scheduler = watched()
+    for hits in (2, 1, 3):
+        request = Request("chatcmpl-1")
+        scheduler.admit(request)
+        for number in range(1, hits + 1):
+            clock[0] += 1.0
+            request.num_preemptions = number  # type: ignore[attr-defined]
+            request.num_output_tokens += 10
+            preempt(scheduler, request)
+        scheduler.finish_requests(["chatcmpl-1"], STOPPED)
+    said = told(scheduler)
+    assert (said["preemptions"], said["repeats"], said["repeat_tokens"]) == (6, 3, 30)
+
+
 def test_victims_of_long_ago_are_forgotten(clock: list[float]) -> None:
     scheduler = watched()
     for number in range(MANY_VICTIMS + 1):
@@ -181,6 +197,15 @@ def test_a_request_ended_from_outside_is_an_abort() -> None:
 def test_one_that_may_have_come_to_its_stop_string_is_none_for_sure() -> None:
     scheduler = watched()
     scheduler.admit(Request("a", stop=("###",)), Request("b"))
+    scheduler.finish_requests(["a", "b"], ABORTED)
+    said = told(scheduler)
+    assert (said["aborts"], said["unclear_aborts"]) == (1, 1)
+
+
+def test_a_session_is_ended_from_outside_when_all_goes_well() -> None:
+    """vLLM's own way to end one whose client sends its prompt bit by bit, as audio comes: it is no abort for sure."""
+    scheduler = watched()
+    scheduler.admit(Request("a", streaming_queue=[]), Request("b"))
     scheduler.finish_requests(["a", "b"], ABORTED)
     said = told(scheduler)
     assert (said["aborts"], said["unclear_aborts"]) == (1, 1)

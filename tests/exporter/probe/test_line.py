@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import socket
 import subprocess
@@ -82,6 +83,24 @@ def test_a_sidecar_that_comes_later_or_again_is_found(tmp_path: Path) -> None:
             assert received(connection)["rank"] == "0"
             connection.close()
     off(scheduler)
+
+
+def test_a_sidecar_that_lets_it_in_and_hangs_up_each_time_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one does whose socket another engine has already."""
+    caplog.set_level(logging.INFO)
+    line = Line(str(tmp_path / "s"))
+    with listening(tmp_path / "s") as listener:
+        for number in range(4):
+            line.send({"n": number})
+            listener.accept().close()
+            until(lambda: line.send({}) or line._socket is None)  # noqa: SLF001
+    line.send({})
+    assert [each.getMessage().partition(" at ")[0].partition(" to ")[0] for each in caplog.records] == [
+        "thrashold's probe: connected",
+        "thrashold's probe: nobody listens",
+    ]
 
 
 def test_a_path_that_can_not_be_a_socket_s_changes_nothing(tmp_path: Path) -> None:

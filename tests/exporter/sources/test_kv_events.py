@@ -211,6 +211,21 @@ def test_a_topic_that_fits_nothing_is_not_taken_for_an_idle_engine() -> None:
             assert watched.counted(1).batches_total == 1
 
 
+def test_a_publisher_that_comes_back_may_have_another_topic() -> None:
+    (port,) = free_ports(1)
+    with watching(port, topic="kv-") as watched:
+        with Publisher(port) as publisher:
+            publisher.subscribed()
+            publisher.publish(stored(1))
+            watched.counted(1)
+        watched.until(lambda shown: not shown.status.answering)
+        with Publisher(port) as publisher:
+            publisher.subscribed()
+            assert watched.connected().kv_events == ()
+            publisher.publish(stored(2))
+            assert watched.counted(2).batches_total == 2
+
+
 _READER = """
 import asyncio, json, sys, time
 from exporter.kv_events_settings import KvEventsSettings
