@@ -37,6 +37,7 @@ _LONG_LABEL = 16
 _SECTIONS = {
     Scope.RANK: "Engines, by rank",
     Scope.ENGINE: "Engines as a whole",
+    Scope.GATEWAY: "Gateways",
     Scope.GPU: "GPUs",
     Scope.SOURCE: "Sources",
     Scope.SIDECAR: "The sidecar itself",
