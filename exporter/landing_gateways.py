@@ -50,8 +50,8 @@ def gateway_table(values: Sequence[Value]) -> str:
     heads = "".join(f'<th class="n">{title}' for title, _ in _COLUMNS)
     rows = "".join(_row(name, gateway) for name, gateway in gateways.items())
     return (
-        '<section class="card wide"><h2>Gateways</h2><table class="rows"><thead><tr><th>gateway'
-        f'{heads}<th>ended</thead><tbody>{rows}</tbody></table><p class="hint">{_HINT}</p></section>'
+        '<section class="card wide"><h2>Gateways</h2><table class="rows"><thead><tr><th>gateway<th>ended'
+        f'{heads}</thead><tbody>{rows}</tbody></table><p class="hint">{_HINT}</p></section>'
     )
 
 
@@ -65,7 +65,7 @@ def _row(name: str, gateway: _Gateway) -> str:
     note = f" <b>breaker at its limit: {escape(', '.join(open_breakers))}</b>" if open_breakers else ""
     return (
         f'<tr><td class="name">{escape(name)} <small>{escape(gateway.kind)}</small>{note}'
-        f'{cells}<td data-is="ended">{_ended(gateway)}'
+        f'<td data-is="ended">{_ended(gateway)}{cells}'
     )
 
 

@@ -49,13 +49,13 @@ def test_a_retry_storm_in_one_row() -> None:
         for place in range(8)
     ]
     values = (*lived(*told).values, Value(ORPHANS, ("g",), 5.0, is_peak=False))
-    assert rows(values) == ["g envoy breaker at its limit: default requests 7 2 3 5 28 ok, 56 rejected"]
+    assert rows(values) == ["g envoy breaker at its limit: default requests 28 ok, 56 rejected 7 2 3 5"]
 
 
 def test_what_is_not_known_is_absent_and_nothing_else_is_made_up() -> None:
     assert rows(lived(gateway(NOW)).values) == ["g envoy — — — — —"]
     assert rows(lived(gateway(NOW, outcomes_total=outcomes(), inflight=0.0)).values) == [
-        "g envoy 0 — — — 0 ok"
+        "g envoy 0 ok 0 — — —"
     ]
 
 
