@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
 _NOT_INSTALLED = (
-    "kv_events is set and pyzmq is not installed; install thrashold[kv-events], or take kv_events out of the"
+    "kv_events is set and pyzmq is not installed; install it (docs/kv-events.md), or take kv_events out of the"
     " settings. All other signals are there"
 )
 
