@@ -8,11 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter.cycle import CycleSettings, initial, step
+from exporter.derive.blocks import KV_BYTES_PER_TOKEN
 from exporter.derive.phenomenon import EngineFacts
+from exporter.dialects.gateways import of_gateway_kind
 from exporter.dialects.registry import of_kind
-from exporter.facts import with_all_told
+from exporter.facts import bytes_keys, with_all_told
+from exporter.gateway_offers import GATEWAY_SIGNALS, gateway_offers, gateway_unknown
+from exporter.gateway_sample import GatewaySample
 from exporter.live import read_all_once
 from exporter.observation import Observation
+from exporter.oddities import in_words
 from exporter.offers import SIGNALS, needed, offers
 from exporter.sample import EngineSample
 from exporter.sidecar import run_loop
@@ -20,7 +25,9 @@ from exporter.signal import Signal
 from exporter.sources.source import Source
 
 WIDTH = 118
-BYTES_KEYS = "set kv_bytes_per_token, model_config or tensor_parallel in a --config FILE (docs/settings.md)"
+BY_SETTINGS = "in a --config FILE (docs/settings.md)"
+OF_NO_USE = "told by settings alone, and nothing else is made of it here"
+NOT_THERE = "its page has no"
 EVENTS = "made of events that this engine doesn't have"
 
 
@@ -60,7 +67,11 @@ def line_of(observation: Observation, facts: Mapping[str, EngineFacts]) -> Line:
     status, sample = observation.status, observation.engine
     if not status.answering:
         return Line(status.name, status.kind, status.last_error or "did not answer", "")
+    if status.last_error and status.last_at is None:
+        return Line(status.name, status.kind, status.last_error, "")
     seconds = "answered" if status.read_seconds is None else f"answered in {status.read_seconds:.2f} s"
+    if observation.gateway is not None:
+        return _gateway_line(status.name, seconds, observation.gateway)
     if sample is None:
         return Line(status.name, status.kind, seconds, _given_now(observation))
     known = facts.get(sample.engine) or EngineFacts()
@@ -77,13 +88,15 @@ def lacks(
     given = offers(sample, facts) if given is None else given
     all_told = with_all_told(facts)
     by_settings = offers(sample, all_told) - given
+    keys = bytes_keys(sample)
+    settable = f"set {', '.join(keys[:-1])} or {keys[-1]} {BY_SETTINGS}"
     reasons = dict(of_kind(sample.kind).absences)
     found: dict[str, list[Signal]] = {}
     for signal in SIGNALS:
         if signal in given:
             continue
         if signal in by_settings:
-            why = BYTES_KEYS
+            why = OF_NO_USE if by_settings == {KV_BYTES_PER_TOKEN} else settable
         elif signal.name == "rank_imbalance_ratio" and len({rank.rank for rank in sample.ranks}) < 2:  # noqa: PLR2004 -- one is always even
             why = "there is one rank"
         else:
@@ -94,7 +107,25 @@ def lacks(
 
 def _why(unknown: Sequence[str], reasons: Mapping[str, str]) -> str:
     """The engine's reason for the first of the fields that are missing: without that one the others are of no use."""
-    return reasons.get(unknown[0], f"{unknown[0]} is not told") if unknown else EVENTS
+    return reasons.get(unknown[0], _not_there(unknown[0])) if unknown else EVENTS
+
+
+def _not_there(field: str) -> str:
+    return f"{NOT_THERE} {field.removesuffix('_total').replace('_', ' ')}"
+
+
+def _gateway_line(name: str, answer: str, sample: GatewaySample) -> Line:
+    """A gateway: what it gives while it is busy, and why not the rest."""
+    dialect = of_gateway_kind(sample.kind)
+    reasons, given = dict(dialect.absences), gateway_offers(sample)
+    found: dict[str, list[Signal]] = {}
+    for signal in GATEWAY_SIGNALS:
+        if signal not in given:
+            field = gateway_unknown(signal, sample)
+            found.setdefault(reasons.get(field, _not_there(field)), []).append(signal)
+    lacking = tuple(Lack(why, tuple(signals)) for why, signals in found.items())
+    gives = f"{len(given)} of {len(GATEWAY_SIGNALS)} signals"
+    return Line(name, f"{dialect.title} gateway", answer, gives, sample.notes, lacking)
 
 
 def _given_now(observation: Observation) -> str:
@@ -114,7 +145,7 @@ def _given_now(observation: Observation) -> str:
         if observation.gpus
         else ""
     )
-    return f"{gpus}{len(about_it)} signals"
+    return f"{gpus}{len(about_it)} {'signal' if len(about_it) == 1 else 'signals'}"
 
 
 def table(lines: Sequence[Line]) -> Iterator[str]:
@@ -122,21 +153,20 @@ def table(lines: Sequence[Line]) -> Iterator[str]:
     head = Line("SOURCE", "KIND", "ANSWER", "GIVES")
     rows = [(each.source, each.kind, each.answer, each.gives) for each in (head, *lines)]
     # a failure is a sentence: it may be longer than its column
-    short = [row for row in rows if row[3]] or rows
-    widths = [max(len(row[place]) for row in short) for place in range(4)]
+    short = [row for row in rows if row[3]]
+    widths = [max(len(row[place]) for row in (rows if place < 2 else short)) for place in range(4)]  # noqa: PLR2004
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     for line in lines:
         if line.oddities:
-            yield f"\n{line.source} holds what can't be right: {', '.join(line.oddities)}"
+            yield f"\n{line.source} is odd"
+        for oddity in line.oddities:
+            yield _paragraph(in_words(oddity))
         if line.lacks:
             yield f"\n{line.source} lacks"
         for lack in line.lacks:
-            names = ", ".join(signal.name for signal in lack.signals)
-            yield textwrap.fill(
-                f"{lack.why}: {names}",
-                WIDTH,
-                initial_indent="  ",
-                subsequent_indent="      ",
-                break_on_hyphens=False,
-            )
+            yield _paragraph(f"{lack.why}: {', '.join(signal.name for signal in lack.signals)}")
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)

@@ -132,6 +132,13 @@ def checked_url(url: str) -> SplitResult:
         raise RefusedError("url", "must not carry a user or a password; set basic_auth with a password_file")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise RefusedError("url", f"{url!r} holds spaces or control characters")
+    if not url:
+        raise RefusedError("url", "is empty; write http://HOST:PORT")
+    if url.count("://") > 1 and "," in url:
+        raise RefusedError(
+            "url",
+            f"{url!r} is more than one URL; give each by itself: commas are for variables, flags are repeated",
+        )
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -47,12 +47,17 @@ def keys_for_bytes(settings: EngineSettings, sample: EngineSample) -> tuple[str,
     """Name the keys any one of which would tell the model's KV bytes a token; none where it is known."""
     if settings.kv_bytes_per_token is not None or settings.model_config is not None:
         return ()
+    keys = bytes_keys(sample)
+    gpus_told = settings.tensor_parallel is not None or settings.pipeline_parallel is not None
+    return () if gpus_told and "tensor_parallel" in keys else keys
+
+
+def bytes_keys(sample: EngineSample) -> tuple[str, ...]:
+    """Name the keys any one of which tells the KV bytes a token of a model served like this."""
     keys = ("kv_bytes_per_token", "model_config")
     # Where the engine tells what one GPU holds, the number of GPUs is all that is missing.
-    if not any(gpu_bytes_per_token(rank, EngineFacts()) is not None for rank in sample.ranks):
-        return keys
-    gpus_told = settings.tensor_parallel is not None or settings.pipeline_parallel is not None
-    return () if gpus_told else (*keys, "tensor_parallel")
+    tells_gpu = any(gpu_bytes_per_token(rank, EngineFacts()) is not None for rank in sample.ranks)
+    return (*keys, "tensor_parallel") if tells_gpu else keys
 
 
 def with_all_told(facts: EngineFacts) -> EngineFacts:

@@ -15,6 +15,7 @@ from html import escape
 
 from exporter.derive.inventory import GPU_INFO
 from exporter.landing_assets import SCRIPT, STYLE
+from exporter.landing_gateways import gateway_table
 from exporter.landing_gpus import gpu_table, gpus_of
 from exporter.landing_strip import ages_of_old, answers, how_old, present, strip, verdict
 from exporter.landing_values import age, raised, said, seconds, shown
@@ -37,6 +38,7 @@ _LONG_LABEL = 16
 _SECTIONS = {
     Scope.RANK: "Engines, by rank",
     Scope.ENGINE: "Engines as a whole",
+    Scope.GATEWAY: "Gateways",
     Scope.GPU: "GPUs",
     Scope.SOURCE: "Sources",
     Scope.SIDECAR: "The sidecar itself",
@@ -72,7 +74,7 @@ def _page(publication: Publication) -> str:
         '</header><p id="lost" class="bad" hidden>The sidecar does not answer; this page stands still.</p>'
         f'<main><p class="state">{verdict(publication)} <time>{at}</time></p>'
         f"{_warnings(snapshot.warnings)}"
-        f"{strip(publication, old)}{gpu_table(snapshot.values, snapshot.at)}"
+        f"{strip(publication, old)}{gateway_table(snapshot.values)}{gpu_table(snapshot.values, snapshot.at)}"
         f"{_sources(publication)}{_signals(snapshot.values, old)}</main>"
         f"<script>{SCRIPT}</script></body></html>"
     )

@@ -12,6 +12,7 @@ from exporter.derive.headroom import DEMAND, HEADROOM
 from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_UP
 from exporter.derive.latency import SATURATED, TOKEN_INTERVAL, TPOT_P99, TTFT_P50, TTFT_P99
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PREEMPTION
+from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
@@ -118,14 +119,14 @@ def how_old(age: float) -> str:
 def strip(publication: Publication, old: Mapping[str, float]) -> str:
     """All engines, those in the settings first; ``old`` is of :func:`ages_of_old`."""
     ranks, now = _ranks(publication.snapshot.values), present(publication)
-    gpus = _gpus(publication.snapshot.values)
+    gpus, kinds = _gpus(publication.snapshot.values), _kinds(publication.snapshot.values)
     states = {status.name: status for status in publication.statuses if status.kind == ENGINE}
     blocks = []
     for engine in dict.fromkeys((*states, *(rank.engine for rank in ranks))):
         own = [rank for rank in ranks if rank.engine == engine] or [Rank(engine)]
         down = engine in states and not answers(states[engine], now)
-        on = gpus.get(engine, "")
-        blocks += [_block(rank, old.get(engine), down=down, alone=len(own) == 1, on=on) for rank in own]
+        notes = [note for note in (kinds.get(engine, ""), gpus.get(engine, "")) if note]
+        blocks += [_block(rank, old.get(engine), down=down, alone=len(own) == 1, notes=notes) for rank in own]
     return "".join(blocks)
 
 
@@ -143,7 +144,15 @@ def verdict(publication: Publication) -> str:
         text = "the engine answers" if up else "the engine does not answer"
     else:
         text = f"{len(up) or 'none'} of {len(engines)} engines answer"
-    return " ".join((f'<b class="{kind}">{text}</b>', *_alarms(publication.snapshot.values)))
+    silent = _silent(publication.statuses)
+    return " ".join((f'<b class="{kind}">{text}</b>', *_alarms(publication.snapshot.values), *silent))
+
+
+def _silent(statuses: Iterable[SourceStatus]) -> Iterable[str]:
+    """Sources beside the engines that were asked for and don't answer: what they tell is missing below."""
+    names = [each.name for each in statuses if each.kind != ENGINE and not each.answering and each.last_error]
+    if names:
+        yield _alarm("no answer", ", ".join(names))
 
 
 def _alarms(values: Sequence[Value]) -> Iterable[str]:
@@ -192,6 +201,15 @@ def _ranks(values: Iterable[Value]) -> list[Rank]:
     return list(ranks.values())
 
 
+def _kinds(values: Iterable[Value]) -> dict[str, str]:
+    """What each engine is, as its signal says it."""
+    return {
+        labels[0]: " ".join(label for label in labels[1:] if label)
+        for signal, labels, *_ in values
+        if signal is ENGINE_INFO
+    }
+
+
 def _gpus(values: Sequence[Value]) -> dict[str, str]:
     """On which GPUs each engine runs, in words."""
     on: dict[str, set[str]] = {}
@@ -214,23 +232,21 @@ def _in_words(own: Sequence[Gpu], known: Sequence[Gpu]) -> str:
     return f"on {', '.join(gpu.title for gpu in own)}"
 
 
-def _block(rank: Rank, age: float | None, *, down: bool, alone: bool, on: str) -> str:
+def _block(rank: Rank, age: float | None, *, down: bool, alone: bool, notes: Sequence[str]) -> str:
     named = rank.engine if alone else f"{rank.engine} rank {rank.name}"
     # Numbers hold for a while; once they are gone there is nothing left to be old.
     dimmed = age is not None and bool(rank.now)
-    notes = [f"<small>{escape(rank.model)}</small>"] if rank.model else []
-    if on:
-        notes.append(_small(escape(on)))
+    said = [_small(escape(note)) for note in (rank.model, *notes) if note]
     if down:
-        notes.append('<b class="bad">down</b>')
+        said.append('<b class="bad">down</b>')
     if age is not None:
         kept, gone = (
             f'<span class="age">{how_old(age)}</span>',
             f"<small>{duration(age)} since it answered</small>",
         )
-        notes.append(kept if dimmed else gone)
+        said.append(kept if dimmed else gone)
     return (
-        f'<section class="{"engine old" if dimmed else "engine"}"><h2>{escape(named)} {" ".join(notes)}</h2>'
+        f'<section class="{"engine old" if dimmed else "engine"}"><h2>{escape(named)} {" ".join(said)}</h2>'
         f'<dl class="tiles">{"".join(_tile(tile, rank) for tile in TILES)}</dl></section>'
     )
 

@@ -64,10 +64,10 @@ def needed(signal: Signal, sample: EngineSample, facts: EngineFacts) -> tuple[st
 
 def unknown_inputs(signal: Signal, sample: EngineSample) -> tuple[str, ...]:
     """Fields that ``signal`` is made of and that no rank tells, or tells only when it is too late."""
-    known = {field.name for field in fields(sample) if _is_told(getattr(sample, field.name))}
+    known = {field.name for field in fields(sample) if is_told(getattr(sample, field.name))}
     late: set[str] = set()
     for rank in sample.ranks:
-        known.update(field.name for field in fields(rank) if _is_told(getattr(rank, field.name)))
+        known.update(field.name for field in fields(rank) if is_told(getattr(rank, field.name)))
         late.update(rank.told_at_end)
         if not rank.gauges_are_fresh:
             late.add("running")
@@ -123,7 +123,7 @@ def _made_up(sample: EngineSample | RankSample, told: frozenset[str]) -> dict[st
     """A value for each of the fields that isn't known: by its kind, whatever it means."""
     made: dict[str, Any] = {}
     for field in fields(sample):
-        if field.name not in told or _is_told(getattr(sample, field.name)):
+        if field.name not in told or is_told(getattr(sample, field.name)):
             continue
         kind = str(field.type)
         if "Histogram" in kind:
@@ -139,7 +139,8 @@ def _made_up(sample: EngineSample | RankSample, told: frozenset[str]) -> dict[st
     return made
 
 
-def _is_told(value: object) -> bool:
+def is_told(value: object) -> bool:
+    """Whether a field of a sample is known."""
     return value is not None and value != ()
 
 
@@ -147,7 +148,7 @@ def _busy_time(sample: EngineSample) -> Iterator[EngineSample]:
     sample = replace(sample, ranks=tuple(replace(rank, **_narrowed(rank)) for rank in sample.ranks))
     for index in range(STEPS):
         at = sample.at + index * STEP_SECONDS
-        changes = {name: _moved(name, getattr(sample, name), index) for name in _moving(sample)}
+        changes = {name: moved(name, getattr(sample, name), index) for name in _moving(sample)}
         ranks = tuple(_rank(rank, at, index) for rank in sample.ranks)
         yield replace(sample, at=at, ranks=ranks, **changes)
 
@@ -164,7 +165,7 @@ def _narrowed(rank: RankSample) -> dict[str, Any]:
 
 
 def _rank(rank: RankSample, at: float, index: int) -> RankSample:
-    changes = {name: _moved(name, getattr(rank, name), index) for name in _moving(rank)}
+    changes = {name: moved(name, getattr(rank, name), index) for name in _moving(rank)}
     changes |= {name: busy for name, busy in BUSY.items() if getattr(rank, name) is not None}
     if rank.kv_usage_ratio is not None:
         changes["kv_usage_ratio"] = 0.5 + 0.45 * index / STEPS
@@ -181,7 +182,7 @@ def _moving(sample: EngineSample | RankSample) -> Iterator[str]:
             yield field.name
 
 
-def _moved(name: str, value: Any, index: int) -> Any:  # noqa: ANN401 -- of whatever kind the field is
+def moved(name: str, value: Any, index: int) -> Any:  # noqa: ANN401 -- of whatever kind the field is
     """The total after ``index`` steps: tokens come by the hundred, all else in tens."""
     rise = index * (1000.0 if "tokens" in name else 10.0)
     if isinstance(value, Histogram):

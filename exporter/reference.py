@@ -8,8 +8,10 @@ from pathlib import Path
 
 from exporter import own_signals, recorder_signals, sampler_signals, source_signals
 from exporter.catalogue import DERIVED_SIGNALS
+from exporter.oddities import ODDITIES
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import PEAK_SECONDS, Confidence, Signal
+from exporter.sources.failure import Reason
 
 _HEAD = """\
 # Signals
@@ -73,6 +75,11 @@ def _entry(signal: Signal) -> Iterator[str]:
         yield f"- where the [probe](probe.md) tells it, measured: {signal.probed}"
     if signal.source:
         yield f"- checked: {signal.source}"
+    if signal is source_signals.SOURCE_ERRORS:
+        yield f"- reasons: {', '.join(f'`{reason}`' for reason in Reason)}; the log and the page say more"
+    if signal is source_signals.SOURCE_ODDITY:
+        yield from ("", "| oddity | meaning |", "|---|---|")
+        yield from (f"| `{oddity}` | {meaning} |" for oddity, meaning in ODDITIES.items())
     yield ""
 
 

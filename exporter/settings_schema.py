@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import re
 import types
 import typing
@@ -42,8 +43,11 @@ def misspelt_variables(
         rest = name.removeprefix(prefix)
         if rest == name or rest in known or _is_of_kubernetes(name, value):
             continue
-        for close in difflib.get_close_matches(rest, known, n=1):
-            yield name, known[close]
+        # A flag may be called by a part of its key: --dcgm is GPUS_DCGM_URL.
+        whole = (each for each in known if f"_{rest}_" in f"_{each}_")
+        close = difflib.get_close_matches(rest, known, n=1) or list(itertools.islice(whole, 1))
+        for each in close:
+            yield name, known[each]
 
 
 def fields_of(cls: type) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_kv_events_without_their_extra_cost_themselves_only(installed: Installed
             sidecar.terminate()
             assert sidecar.process.returncode == 0, sidecar.log()
             assert (
-                "engine w: kv_events is set and pyzmq is not installed; install thrashold[kv-events]"
+                "engine w: kv_events is set and pyzmq is not installed; install it (docs/kv-events.md)"
                 in sidecar.log()
             )
     assert 'thrashold_source_up{source="w/kv_events"} 0.0' in page

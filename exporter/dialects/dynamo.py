@@ -78,7 +78,7 @@ BLOCK_MANAGER = Table.of(
     ),
 )
 
-_OF_THE_WORKER = "told by the workers: read them, or the engines behind them"
+_OF_THE_WORKER = "told by the engines: read them, or workers that pass their engine's series on"
 _OF_THE_ENGINE = "a worker alone doesn't tell: let it pass its engine's series on, or read the engine"
 ABSENCES = (
     ("swapped", _OF_THE_WORKER),

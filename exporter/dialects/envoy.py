@@ -34,6 +34,27 @@ NO_TRAFFIC_YET = "no_traffic_yet"
 NOT_A_NUMBER = "not_a_number"
 _MOST_NAMED = 5
 
+_OF_THE_LISTENER = (
+    "not known of one listener alone: set the gateway's listener, or look whether http stats are filtered"
+)
+_OF_THE_CLUSTER = (
+    "not known of the engines' cluster: set the gateway's cluster, or look whether cluster stats are filtered away or"
+    " left out (usedonly)"
+)
+ABSENCES = (
+    ("inflight", _OF_THE_LISTENER),
+    ("request_time", _OF_THE_LISTENER),
+    ("outcomes_total", "needs one listener and the engines' cluster, and all of their stats (no usedonly)"),
+    ("upstream_inflight", _OF_THE_CLUSTER),
+    ("pending", _OF_THE_CLUSTER),
+    ("retries_total", _OF_THE_CLUSTER),
+    ("upstream_requests_total", _OF_THE_CLUSTER),
+    ("upstream_time", _OF_THE_CLUSTER),
+    ("turned_away_total", _OF_THE_CLUSTER),
+    ("breakers", _OF_THE_CLUSTER),
+    ("keys", "Envoy knows no API keys"),
+)
+
 
 class Slot(NamedTuple):
     """What a series means: a field of a listener or a cluster; ``detail`` is a code, a breaker or a bucket's bound."""
@@ -54,6 +75,8 @@ class EnvoyDialect:
     """
 
     kind = "envoy"
+    title = "Envoy"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether clusters are counted there: Envoy shows them as soon as it has one."""

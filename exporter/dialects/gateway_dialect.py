@@ -40,6 +40,14 @@ class GatewayDialect(Protocol[Slot]):
     def kind(self) -> str:
         """The gateway's name: ``envoy``, ``litellm``."""
 
+    @property
+    def title(self) -> str:
+        """The gateway as people write it: ``Envoy``, ``LiteLLM``."""
+
+    @property
+    def absences(self) -> tuple[tuple[str, str], ...]:
+        """Why a field of a sample may be unknown, and what can be done: (field, reason), for people."""
+
     def recognises(self, names: Collection[str]) -> bool:
         """Whether an endpoint with series of these names speaks this dialect."""
 

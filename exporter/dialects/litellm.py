@@ -66,6 +66,20 @@ class Slot(NamedTuple):
 
 Cells = Mapping[str, float]
 
+_FROM_THE_FIRST = "shown from the first request on, with callbacks: [prometheus] under litellm_settings"
+ABSENCES = (
+    ("inflight", "shown by newer releases"),
+    ("upstream_inflight", "LiteLLM doesn't tell what a deployment is working on"),
+    ("pending", "LiteLLM has no queue that it shows"),
+    ("outcomes_total", _FROM_THE_FIRST),
+    ("retries_total", "LiteLLM counts its retries among what it sends to deployments"),
+    ("upstream_requests_total", _FROM_THE_FIRST),
+    ("breakers", "LiteLLM has no breaker that it shows"),
+    ("request_time", "LiteLLM has no histogram of what it answers itself"),
+    ("keys", _FROM_THE_FIRST),
+    ("long_prompts", "shown with prometheus_emit_input_sequence_length_label: true under litellm_settings"),
+)
+
 
 class LitellmDialect:
     """LiteLLM from the first releases of its proxy metrics to 1.110.
@@ -74,6 +88,8 @@ class LitellmDialect:
     """
 
     kind = "litellm"
+    title = "LiteLLM"
+    absences = ABSENCES
 
     def recognises(self, names: Collection[str]) -> bool:
         """Whether any of the names is LiteLLM's."""

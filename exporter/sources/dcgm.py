@@ -11,17 +11,13 @@ from exporter.exposition import Reader
 from exporter.gpu_settings import DcgmSettings
 from exporter.observation import Observation
 from exporter.sources.endpoint import Endpoint, Reply
-from exporter.sources.failure import Peer, Reason
+from exporter.sources.failure import DCGM, Reason
 from exporter.sources.gpu_roll import GpuRoll
 from exporter.sources.lookalike_dcgm import not_dcgm
 from exporter.sources.page import PageSource
 from exporter.sources.xid_words import XidWords
 
 NAME = "dcgm"
-
-_PEER = Peer(
-    "dcgm-exporter", "look into the log of dcgm-exporter: one field that fails there fails the whole page"
-)
 
 _WORTH_A_WORD_SECONDS = 10.0
 """Nothing on a page moving for this long is no idle GPU, whose power is never quite the same, but the exporter."""
@@ -37,7 +33,7 @@ class DcgmSource(PageSource[Memory]):
     """
 
     def __init__(self, settings: DcgmSettings, clock: Callable[[], float], interval_seconds: float) -> None:
-        super().__init__(NAME, NAME, Endpoint(settings, clock, _PEER), interval_seconds, _log)
+        super().__init__(NAME, NAME, Endpoint(settings, clock, DCGM), interval_seconds, _log)
         self._reader = Reader(interpret)
         self._memory = Memory()
         self._roll = GpuRoll()

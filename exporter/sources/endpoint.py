@@ -18,7 +18,7 @@ from exporter.connection_settings import TlsSettings
 from exporter.file_stamp import Stamp
 from exporter.sources.body import BoundedBody
 from exporter.sources.credentials import Authorization, CredentialSettings, tls_context, tls_stamp
-from exporter.sources.failure import ENGINE, Peer, ReadFailedError, Reason, explain, one_line
+from exporter.sources.failure import ENGINE, Peer, ReadFailedError, Reason, explain, one_line, remedy
 
 # At DEBUG the library would tell of every request and its headers; we tell of changes.
 logging.getLogger("httpcore").setLevel(logging.WARNING)
@@ -229,7 +229,7 @@ class Endpoint:
             raise self._failure(
                 Reason.HTTP_STATUS,
                 f"answered {_named(status)}",
-                "check the path of the URL" if status < 500 else self._peer.failing,  # noqa: PLR2004
+                remedy(status, self._peer),
             )
 
     async def _body(self, response: httpcore.Response, headers: Mapping[str, str]) -> bytes:

@@ -98,7 +98,8 @@ class EngineSource(PageSource[EngineSample]):
     def _greet(self, sample: EngineSample) -> None:
         """Say once why a whole group of signals stays absent: it looks like a fault and is a choice."""
         keys = keys_for_bytes(self._settings, sample)
-        if keys:
+        has_blocks = any(rank.block_tokens is not None or rank.block_group_tokens for rank in sample.ranks)
+        if keys and (has_blocks or self._settings.block_group_tokens):
             _log.info(
                 "engine %s: tail_fragmentation_bytes and swapped blocks stay absent until a --config FILE sets %s or %s"
                 " for it (docs/settings.md); bytes that the engine counts itself need neither",

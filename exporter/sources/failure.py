@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from enum import StrEnum
+from http import HTTPStatus
 from typing import NamedTuple
 
 import httpcore
@@ -45,14 +46,33 @@ class Reason(StrEnum):
 
 
 class Peer(NamedTuple):
-    """Who answers, in messages: ``name``, and what to do where it answers with an error of its own."""
+    """Who answers, in messages: ``name``, and what to do where it answers with an error of its own.
+
+    ``has_it_at`` says at which path metrics are, ``off`` how they are turned on where they may be off.
+    """
 
     name: str
     failing: str
+    has_it_at: str
+    off: str = ""
 
 
-ENGINE = Peer("the engine", "look into the log of the engine")
-GATEWAY = Peer("the gateway", "look into the log of the gateway")
+ENGINE = Peer(
+    "the engine",
+    "look into the log of the engine",
+    "engines have it at /metrics, trtllm-serve at /prometheus/metrics",
+    "SGLang needs --enable-metrics, llama.cpp --metrics",
+)
+GATEWAY = Peer(
+    "the gateway",
+    "look into the log of the gateway",
+    "Envoy has it at /stats/prometheus, LiteLLM at /metrics/",
+)
+DCGM = Peer(
+    "dcgm-exporter",
+    "look into the log of dcgm-exporter: one field that fails there fails the whole page",
+    "dcgm-exporter has it at /metrics",
+)
 
 
 class ReadFailedError(Exception):
@@ -61,6 +81,19 @@ class ReadFailedError(Exception):
     def __init__(self, reason: Reason, where: str, problem: str, remedy: str) -> None:
         super().__init__(f"{where}: {problem}; {remedy}")
         self.reason = reason
+
+
+def remedy(status: int, peer: Peer) -> str:
+    """What to do about an answer that is neither a page nor a redirect."""
+    off = f"; {peer.off}" if peer.off else ""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return f"let {peer.name} answer the sidecar as often as it asks, or raise interval_seconds"
+    if status == HTTPStatus.NOT_FOUND:
+        return f"check the path of the URL: {peer.has_it_at}{off}"
+    if status < 500:  # noqa: PLR2004
+        return f"check the path of the URL: {peer.has_it_at}"
+    # llama.cpp says so where its metrics are off
+    return peer.failing + (off if status == HTTPStatus.NOT_IMPLEMENTED else "")
 
 
 def one_line(text: str, most: int = _MOST_SHOWN) -> str:

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from exporter.sources.kv_events_thread import Listener
 
 _STOP_SECONDS = 0.1
-_CONNECT_SECONDS = 2.0
+_CONNECT_SECONDS = 5.0
+"""Longer than it takes to be told that what answers doesn't speak ZeroMQ."""
 _LOOK_SECONDS = 0.05
 
 _log = logging.getLogger(__name__)
 
 _NOT_INSTALLED = (
-    "kv_events is set and pyzmq is not installed; install thrashold[kv-events], or take kv_events out of the"
+    "kv_events is set and pyzmq is not installed; install it (docs/kv-events.md), or take kv_events out of the"
     " settings. All other signals are there"
 )
 
@@ -75,16 +76,20 @@ class KvEventsSource:
         await self._listening(asyncio.get_running_loop().create_future())
 
     async def read_once(self) -> None:
-        """Listen until connected, for two seconds at most."""
+        """Listen until connected or told why not, for five seconds at most."""
         if not self._has_library():
             return
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = asyncio.ensure_future(self._listening(ended))
         until = time.monotonic() + _CONNECT_SECONDS
-        while time.monotonic() < until and not self.observe().status.answering:
+        while time.monotonic() < until and not self._has_told():
             await asyncio.wait({task}, timeout=_LOOK_SECONDS)
         task.cancel()
         await asyncio.wait({task})
+
+    def _has_told(self) -> bool:
+        status = self.observe().status
+        return status.answering or bool(status.last_error)
 
     async def _listening(self, ended: asyncio.Future[None]) -> None:
         from exporter.sources.kv_events_thread import Listener  # noqa: PLC0415 -- needs pyzmq

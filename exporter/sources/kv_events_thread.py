@@ -19,7 +19,13 @@ from exporter.sources.kv_events_stream import Stream
 
 SAMPLE_SECONDS = 0.25
 """How old a sample may be when the cycle takes it."""
-_TELL_LOSS_SECONDS = 60.0
+_TELL_SECONDS = 60.0
+
+_LOST = "batches from {} were lost; counts and rates of blocks are too low by what they held"
+_BROKEN = "messages from {} can't be read and count as no blocks; are they KV events of an engine?"
+_UNKNOWN = (
+    "events from {} are of a kind that isn't known and count as no blocks; please report the engine's version"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +35,7 @@ class Heard:
     """What one turn of the loop leaves for the cycle.
 
     ``samples`` are those of the ranks that are connected and can tell; ``is_whole`` says whether all ranks are
-    connected, ``last_failure`` in one line what keeps the first that isn't.
+    connected, ``last_failure`` in one line what keeps the first that isn't, or that tells nothing yet.
     """
 
     samples: tuple[KvEventsSample, ...] = ()
@@ -61,7 +67,7 @@ class Listener:
         self._ended = ended
         self._bell, self._bell_rope = socket.socketpair()
         self._stopping = False
-        self._told_loss: dict[str, tuple[int, float]] = {}
+        self._told: dict[tuple[str, str], tuple[int, float]] = {}
         self._thread = threading.Thread(target=self._run, name=f"kv events {engine}", daemon=True)
 
     def start(self) -> None:
@@ -121,25 +127,36 @@ class Listener:
         for rank, stream in zip(_ranks(streams), streams, strict=True):
             failures.update(stream.failures)
             sample = stream.reception.tally.sample(now, self._engine, str(rank))
-            self._tell_loss(stream, sample)
+            for count, what in (
+                (sample.lost_batches_total, _LOST),
+                (sample.broken_batches_total, _BROKEN),
+                (sample.unknown_events_total, _UNKNOWN),
+            ):
+                self._tell(stream, count, what, now)
             # a topic of the user's own may fit nothing: then silence says nothing of the engine
             if stream.is_connected and (stream.was_heard or not self._settings.topic):
                 samples.append(sample)
         is_whole = all(stream.is_connected for stream in streams)
-        last_failure = next((each.last_failure for each in streams if each.last_failure), "")
+        failed = (each.last_failure for each in streams if each.last_failure)
+        silent = (said for each in streams if (said := self._silence(each)))
+        last_failure = next(failed, next(silent, ""))
         return Heard(tuple(samples), is_whole, tuple(sorted(failures.items())), last_failure)
 
-    def _tell_loss(self, stream: Stream, sample: KvEventsSample) -> None:
-        """Log what was lost, at most once a minute."""
-        told, at = self._told_loss.get(stream.endpoint, (0, float("-inf")))
-        if sample.lost_batches_total > told and sample.at - at >= _TELL_LOSS_SECONDS:
-            self._told_loss[stream.endpoint] = (sample.lost_batches_total, sample.at)
-            _log.warning(
-                "%s: %d batches from %s were lost; counts and rates of blocks are too low by what they held",
-                stream.name,
-                sample.lost_batches_total - told,
-                stream.endpoint,
-            )
+    def _tell(self, stream: Stream, count: int, what: str, now: float) -> None:
+        """Log what didn't come or can't be read, at most once a minute."""
+        told, at = self._told.get((stream.endpoint, what), (0, float("-inf")))
+        if count > told and now - at >= _TELL_SECONDS:
+            self._told[stream.endpoint, what] = (count, now)
+            _log.warning("%s: %d %s", stream.name, count - told, what.format(stream.endpoint))
+
+    def _silence(self, stream: Stream) -> str:
+        """Why nothing is told of a publisher that is connected; empty while something is."""
+        if not stream.is_connected or stream.was_heard or not self._settings.topic:
+            return ""
+        return (
+            f"{stream.endpoint}: connected, and nothing has come yet of a topic that begins with"
+            f" {self._settings.topic}; the engine is idle, or its topic is another one"
+        )
 
 
 def _ranks(streams: Sequence[Stream]) -> Sequence[int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from exporter.dialects.registry import DIALECTS
-from exporter.sources.failure import one_line
+from exporter.sources.failure import ENGINE, one_line
 
 _LOOKED_AT = 4096
 _LOGIN = re.compile(rb"password|log[ -]?in|sign[ -]?in|sso|oauth|saml", re.IGNORECASE)
@@ -63,7 +63,7 @@ def _text_looks_like(body: bytes) -> tuple[str, str]:
             "names metrics but holds no values",
             "the engine has exposed nothing yet, or has metrics disabled",
         )
-    return text_looks_like(body, "engines have it at /metrics, trtllm-serve at /prometheus/metrics")
+    return text_looks_like(body, ENGINE.has_it_at)
 
 
 def text_looks_like(body: bytes, have_it: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from exporter.dialects.dcgm_names import recognises
 from exporter.dialects.registry import detect
-from exporter.sources.failure import Reason, one_line
+from exporter.sources.failure import DCGM, Reason, one_line
 from exporter.sources.lookalike import is_all_comments, text_looks_like
 
 _OTHERS = (
@@ -33,7 +33,7 @@ def not_dcgm(body: bytes, names: Collection[str]) -> tuple[Reason, str, str]:
             _SEES_NONE,
         )
     if not names:
-        return (Reason.NOT_DCGM, *text_looks_like(body, "dcgm-exporter has it at /metrics"))
+        return (Reason.NOT_DCGM, *text_looks_like(body, DCGM.has_it_at))
     engine = detect(names)
     if engine is not None:
         return Reason.NOT_DCGM, f"is the page of an engine ({engine.kind}), not dcgm-exporter's", _HOST

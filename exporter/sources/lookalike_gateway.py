@@ -7,7 +7,7 @@ from collections.abc import Collection
 from exporter.dialects.dcgm_names import recognises as is_dcgm
 from exporter.dialects.gateways import GATEWAYS, detect_gateway
 from exporter.dialects.registry import detect
-from exporter.sources.failure import one_line
+from exporter.sources.failure import GATEWAY, one_line
 from exporter.sources.lookalike import is_all_comments, text_looks_like
 
 _HOST = "set the gateway's url to its own stats: Envoy has them at its admin port, /stats/prometheus"
@@ -24,7 +24,7 @@ def not_a_gateway(body: bytes, names: Collection[str], kind: str) -> tuple[str, 
             "answers with a page without a value",
             "its stats may be filtered away, or nothing has gone through it yet",
         )
-    return text_looks_like(body, "Envoy has it at /stats/prometheus, LiteLLM at /metrics/")
+    return text_looks_like(body, GATEWAY.has_it_at)
 
 
 def _metrics_of(names: Collection[str], kind: str) -> tuple[str, str]:

@@ -56,7 +56,7 @@ class ProbeSource:
         self._errors: Counter[str] = Counter()
         self._last_at: float | None = None
         self._last_error = (
-            f"{path}: no probe has connected; is it installed, and does the engine run with"
+            f"{path}: no probe has connected; is it installed in a vLLM V1, and does the engine run with"
             f" THRASHOLD_PROBE_SOCKET={path}? (docs/probe.md)"
         )
 

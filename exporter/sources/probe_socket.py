@@ -75,7 +75,10 @@ class ProbeSocket:
                 return
             except OSError:  # of another kind, or too busy to answer: somebody listens all the same
                 pass
-        raise SocketError(f"{self._path}: another process listens there; end it, or name another path")
+        raise SocketError(
+            f"{self._path}: another process listens there; if it is a sidecar that is meant to run, its page says how"
+            " the probe does, else end it or name another path"
+        )
 
 
 def peer_is_trusted(connection: socket.socket) -> tuple[bool, int]:

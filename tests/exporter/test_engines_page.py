@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from exporter.check_command import BYTES_KEYS, EVENTS, lacks
+from exporter.check_command import BY_SETTINGS, EVENTS, NOT_THERE, OF_NO_USE, lacks
+from exporter.derive.blocks import KV_BYTES_PER_TOKEN
 from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.registry import DIALECTS
+from exporter.engine_settings import EngineSettings
+from exporter.facts import engine_facts
 from exporter.offers import SIGNALS, offers
 from tests.exporter.engines_page import COLUMNS, SETTINGS, Column, page, seen
 
@@ -31,8 +34,9 @@ def test_every_signal_has_a_value_or_a_reason(column: Column) -> None:
     }
     assert set(reasons) == set(SIGNALS) - found.given
     for signal, why in reasons.items():
-        assert why not in {EVENTS, BYTES_KEYS}, signal.name
-        assert not why.endswith("is not told"), signal.name
+        assert why not in {EVENTS, OF_NO_USE}, signal.name
+        assert BY_SETTINGS not in why, signal.name
+        assert not why.startswith(NOT_THERE), signal.name
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.page)
@@ -45,10 +49,26 @@ def test_one_read_says_what_a_long_run_shows(column: Column) -> None:
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.page)
 def test_without_settings_bytes_are_what_they_would_bring(column: Column) -> None:
     sample = seen(column).sample
-    wanting = [lack for lack in lacks(sample, EngineFacts()) if lack.why == BYTES_KEYS]
+    wanting = [
+        lack for lack in lacks(sample, EngineFacts()) if BY_SETTINGS in lack.why or lack.why == OF_NO_USE
+    ]
     brought = offers(sample, SETTINGS) - offers(sample, EngineFacts())
     assert {signal for lack in wanting for signal in lack.signals} == brought
     assert brought
+    assert (wanting[0].why == OF_NO_USE) is (brought == {KV_BYTES_PER_TOKEN})
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.page)
+def test_each_key_that_is_asked_for_brings_all_that_it_is_asked_for(column: Column) -> None:
+    sample = seen(column).sample
+    by_model, by_gpus = (
+        offers(sample, engine_facts(EngineSettings("http://engine:1", **told)))
+        for told in ({"kv_bytes_per_token": 131_072.0}, {"tensor_parallel": 2})
+    )
+    for lack in lacks(sample, EngineFacts()):
+        if BY_SETTINGS in lack.why:
+            assert by_model >= set(lack.signals)
+            assert (by_gpus >= set(lack.signals)) is ("tensor_parallel" in lack.why), lack.why
 
 
 def test_what_engines_differ_in_is_what_the_page_says() -> None:

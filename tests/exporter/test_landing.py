@@ -18,6 +18,7 @@ from exporter.observation import SourceStatus
 from exporter.publication import Publication
 from exporter.signal import PEAK_SECONDS, Confidence, Kind, Scope, Signal
 from exporter.snapshot import Snapshot, Value
+from exporter.source_signals import SIGNAL_INFO
 from tests.exporter.running import PAGE, engine, running
 
 BAD_WHEN_ALL_IS_WELL = 1
@@ -79,6 +80,13 @@ def test_a_signal_shows_help_confidence_value_and_peak() -> None:
     ):
         assert word in shown.text
     assert "0.5" in shown.titles
+
+
+def test_every_signal_there_is_has_its_place_on_the_page() -> None:
+    values = [Value(each, tuple("x" for _ in each.label_names), 0.0, is_peak=False) for each in SIGNALS]
+    html = landing_page(Publication(Snapshot(1.0, tuple(values), ready=True), ())).decode()
+    names = {each.full_name for each in SIGNALS if each is not SIGNAL_INFO}
+    assert names == {name for name in names if f"<h3>{name.replace('_', '_<wbr>')} <" in html}
 
 
 @pytest.mark.parametrize("confidence", Confidence)

@@ -13,6 +13,7 @@ from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.headroom import DEMAND
 from exporter.derive.latency import SATURATED, TTFT_P99
 from exporter.derive.preemption import THRASHING
+from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.stalls import DEADLOCKED, FROZEN, TOKEN_AGE
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
@@ -102,6 +103,25 @@ def test_an_engine_in_trouble() -> None:
     assert tile("tokens/preemption", *told) == "alarm — not known thrashing"
     assert tile("since last token", *told) == "alarm 31.0 s frozen not deadlocked lower bound"
     assert words(verdict(publication(*told))) == "the engine answers thrashing: host:1 frozen: host:1"
+
+
+def test_what_an_engine_is_stands_beside_its_name() -> None:
+    kinds = (("one", "sglang", ""), ("two", "vllm", "v1"))
+    info = tuple(Value(ENGINE_INFO, labels, 1.0, is_peak=False) for labels in kinds)
+    found = blocks(*info, statuses=(status("one"), status("two"), status("three", age=None)))
+    heads = [words("<" + block.partition("</h2>")[0]) for block in found]
+    assert heads == ["one sglang", "two vllm v1", "three down"]
+
+
+@pytest.mark.parametrize("kind", ["gateway", "kv_events", "probe", "nvml", "dcgm"])
+def test_a_source_beside_the_engines_that_does_not_answer_is_told_of_on_top(kind: str) -> None:
+    def beside(*, up: bool, why: str) -> Publication:
+        other = SourceStatus("other", kind, answering=up, last_at=None, read_seconds=None, last_error=why)
+        return publication(statuses=(status(), other))
+
+    assert words(verdict(beside(up=False, why="refused"))) == "the engine answers no answer: other"
+    assert words(verdict(beside(up=True, why=""))) == "the engine answers"
+    assert words(verdict(beside(up=False, why=""))) == "the engine answers", "not looked at yet"
 
 
 def test_absent_is_not_zero() -> None:

@@ -181,6 +181,10 @@ def test_what_is_found_out_later_is_refused_with_its_place(tmp_path: Path) -> No
         ("INTERVAL", "INTERVAL_SECONDS"),
         ("WEBCONFIG", "WEB_CONFIG"),
         ("CONFIG_FILE", "CONFIG"),
+        ("GPUS", "GPUS_NVML"),
+        ("DCGM", "GPUS_DCGM_URL"),
+        ("RECORDER", "RECORDER_PATH"),
+        ("GATEWAY", "GATEWAYS"),
     ],
 )
 def test_a_misspelt_variable_is_told_from_what_it_should_be(name: str, meant: str) -> None:

@@ -89,7 +89,25 @@ HTML = b"<html><head><title>Welcome to nginx!</title></head><body>It works.</bod
         (page(gzip.compress(PAGE)[:-100], content_encoding="gzip"), Reason.NOT_TEXT, "ends too early"),
         (page(PAGE, content_encoding="br"), Reason.NOT_TEXT, "packs its answer as br"),
         (page(HTML, "500 Internal Server Error"), Reason.HTTP_STATUS, "500 Internal Server Error"),
-        (page(b"", "404 Not Found"), Reason.HTTP_STATUS, "404 Not Found; check the path"),
+        (
+            page(b"", "404 Not Found"),
+            Reason.HTTP_STATUS,
+            (
+                "404 Not Found; check the path of the URL: engines have it at /metrics, trtllm-serve at"
+                " /prometheus/metrics; SGLang needs --enable-metrics, llama.cpp --metrics"
+            ),
+        ),
+        (
+            page(b"", "501 Not Implemented"),
+            Reason.HTTP_STATUS,
+            "SGLang needs --enable-metrics, llama.cpp --metrics",
+        ),
+        (page(b"", "429 Too Many Requests"), Reason.HTTP_STATUS, "or raise interval_seconds"),
+        (
+            page(b"", "400 Bad Request"),
+            Reason.HTTP_STATUS,
+            "400 Bad Request; check the path of the URL: engines",
+        ),
         (page(b"", "799 Odd"), Reason.HTTP_STATUS, "answered 799"),
         (page(b"", "204 No Content"), Reason.HTTP_STATUS, "204 No Content"),
         (page(b"", "401 Unauthorized"), Reason.UNAUTHORISED, "401 Unauthorized; set bearer_token_file"),

@@ -10,6 +10,7 @@ import pytest
 from tests.exporter.sources.reading import run, source
 from tests.support.captures import fixture
 from tests.support.http_servers import page, serving, slam
+from tests.support.pages import written
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,17 @@ def test_the_log_says_once_what_signals_in_bytes_need(
         " for it (docs/settings.md); bytes that the engine counts itself need neither"
     )
     assert said == ([] if keys is None else [expected])
+
+
+@pytest.mark.parametrize("name", ["tgi", "dynamo-frontend", "dynamo-worker", "trtllm-unprefixed"])
+def test_of_an_engine_without_blocks_no_setting_brings_bytes_and_none_is_asked_for(
+    caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    async def work() -> None:
+        async with serving(page(written(name))) as server:
+            await source(server.url).read_once()
+
+    with caplog.at_level(logging.INFO):
+        run(work())
+    assert "reading " in caplog.text
+    assert "stay absent" not in caplog.text

@@ -103,7 +103,7 @@ ROOT = b"<html><head><title>GPU Exporter</title></head><body>Metrics</body></htm
         (page(b"thrashold_source_up 1\n"), Reason.NOT_DCGM, "page of a thrashold sidecar"),
         (page(capture("vllm-0.32.0/113.prom")), Reason.NOT_DCGM, "page of an engine (vllm)"),
         (page(b"a_total 1\nb_total 2\n"), Reason.NOT_DCGM, "something else (a_total, b_total)"),
-        (page(b"", "404 Not Found"), Reason.HTTP_STATUS, "404 Not Found; check the path"),
+        (page(b"", "404 Not Found"), Reason.HTTP_STATUS, "path of the URL: dcgm-exporter has it at /metrics"),
         (page(b"", "401 Unauthorized"), Reason.UNAUTHORISED, "set bearer_token_file or basic_auth"),
         (redirect("https://sso.test/?token=secret"), Reason.REDIRECT, "points to https://sso.test/?...;"),
         (slam, Reason.DISCONNECTED, "look whether dcgm-exporter, or a proxy before it, is restarting"),

@@ -80,7 +80,7 @@ def test_one_that_hangs_is_given_up() -> None:
 
 def test_a_path_that_is_not_there_and_one_that_points_elsewhere() -> None:
     assert refused(page(b"no", "404 Not Found"))[1].endswith(
-        "answered 404 Not Found; check the path of the URL"
+        "answered 404 Not Found; check the path of the URL: Envoy has it at /stats/prometheus, LiteLLM at /metrics/"
     )
     reason, line = refused(redirect("http://127.0.0.1:4000/metrics/"))
     assert reason == "redirect"

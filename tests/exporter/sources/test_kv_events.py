@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -11,12 +10,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
+import msgspec
 import pytest
 
 from exporter.kv_events_settings import KvEventsSettings
-from exporter.sources.kv_events import KvEventsSource
 from tests.exporter.running import ROOT
 from tests.exporter.sources.kv_listening import (
     PATIENCE_SECONDS,
@@ -154,7 +152,7 @@ def test_a_publisher_that_starts_anew_counts_on() -> None:
     assert (sample.stores_on("gpu"), sample.restores_total) == (5 + 3, 0)
 
 
-def test_garbage_on_the_wire_costs_nothing_but_itself() -> None:
+def test_garbage_on_the_wire_costs_nothing_but_itself(caplog: pytest.LogCaptureFixture) -> None:
     (port,) = free_ports(1)
     with Publisher(port) as publisher, watching(port) as watched:
         publisher.subscribed()
@@ -165,9 +163,13 @@ def test_garbage_on_the_wire_costs_nothing_but_itself() -> None:
         publisher.send(b"kv-events", (1).to_bytes(8, "big"), b"\xc1")  # comes in its place
         publisher.send(*[b"x"] * 50)
         publisher.publish(stored(3))
-        sample = watched.counted(2)
+        publisher.send(b"kv-events", (3).to_bytes(8, "big"), msgspec.msgpack.encode([1.0, [["Unheard"]], 0]))
+        sample = watched.counted(3)
     assert sample.broken_batches_total == 4
-    assert (sample.batches_total, sample.lost_batches_total) == (2, 0)
+    assert sample.unknown_events_total == 1
+    assert f"messages from tcp://127.0.0.1:{port} can't be read and count as no blocks" in caplog.text
+    assert f"1 events from tcp://127.0.0.1:{port} are of a kind that isn't known" in caplog.text
+    assert (sample.batches_total, sample.lost_batches_total) == (3, 0)
 
 
 def test_each_rank_has_a_port_and_counts_of_its_own() -> None:
@@ -204,11 +206,17 @@ def test_a_topic_that_fits_nothing_is_not_taken_for_an_idle_engine() -> None:
         with watching(port, topic="kv@other") as watched:
             publisher.subscribed()
             publisher.publish(stored(1))
-            assert watched.connected().kv_events == ()
+            shown = watched.connected()
+            assert shown.kv_events == ()
+            assert shown.status.last_error == (
+                f"tcp://127.0.0.1:{port}: connected, and nothing has come yet of a topic that begins with kv@other;"
+                " the engine is idle, or its topic is another one"
+            )
         with watching(port, topic="kv-") as watched:
             publisher.subscribed()
             publisher.publish(stored(1))
             assert watched.counted(1).batches_total == 1
+            assert watched.source.observe().status.last_error == ""
 
 
 def test_a_publisher_that_comes_back_may_have_another_topic() -> None:
@@ -299,13 +307,3 @@ def test_ends_also_while_a_replay_is_waited_for() -> None:
         if thread.name == "kv events e":
             thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
-
-
-def test_once_connects_and_shows_it() -> None:
-    (port,) = free_ports(1)
-    source = KvEventsSource("e", KvEventsSettings(f"tcp://127.0.0.1:{port}"), time.time)
-    with Publisher(port):
-        asyncio.run(source.read_once())
-    shown = source.observe()
-    assert shown.status.answering
-    assert [sample.stores_total for sample in shown.kv_events] == [(("gpu", 0),)]

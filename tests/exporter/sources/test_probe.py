@@ -100,7 +100,7 @@ def test_before_a_probe_connects_it_says_what_to_do(path: Path) -> None:
     assert (seen.probes, seen.status.answering, seen.status.last_at) == ((), False, None)
     assert seen.status.name == "w/probe"
     assert seen.status.last_error == (
-        f"{path}: no probe has connected; is it installed, and does the engine run with"
+        f"{path}: no probe has connected; is it installed in a vLLM V1, and does the engine run with"
         f" THRASHOLD_PROBE_SOCKET={path}? (docs/probe.md)"
     )
 
@@ -313,7 +313,8 @@ def test_a_folder_that_is_missing_is_one_clear_line(tmp_path: Path) -> None:
 def test_another_sidecar_s_socket_is_left_to_it(path: Path) -> None:
     async def test(source: ProbeSource) -> None:
         assert await asyncio.to_thread(refused, path) == (
-            f"{path}: another process listens there; end it, or name another path"
+            f"{path}: another process listens there; if it is a sidecar that is meant to run, its page says how the"
+            " probe does, else end it or name another path"
         )
         with Peer(path) as peer:
             peer.says()
