@@ -12,12 +12,13 @@ import click
 from alerts.alert import Alert
 from alerts.catalogue import ALERTS
 from alerts.pack_settings import PackSettings
-from alerts.render import prometheus_rule, rule, rule_file
+from alerts.render import alertmanager_file, prometheus_rule, rule, rule_file
 from exporter.settings import SettingsError, load
 
 RENDERED: dict[str, Callable[[PackSettings], str]] = {
     "thrashold.rules.yml": rule_file,
     "thrashold.prometheusrule.yml": prometheus_rule,
+    "alertmanager.example.yml": alertmanager_file,
 }
 """What ``render`` writes, by name."""
 SHIPPED = Path("deploy/prometheus")
@@ -91,7 +92,7 @@ def explained(alert: Alert, settings: PackSettings) -> str:
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file isn't what it would be.")
 def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: FBT001 - click calls by name
-    """Write the rules as files: for Prometheus, and for its operator."""
+    """Write the rules as files, for Prometheus and for its operator, and an example for Alertmanager."""
     settings = _settings(config_file)
     stale = []
     for name, write in RENDERED.items():

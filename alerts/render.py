@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from alerts.alert import Alert
+from alerts.alertmanager import configuration
 from alerts.catalogue import GROUPS
 from alerts.pack_settings import PackSettings
 
@@ -41,6 +42,11 @@ def prometheus_rule(settings: PackSettings) -> str:
             "spec": {"groups": _groups(settings)},
         }
     )
+
+
+def alertmanager_file(settings: PackSettings) -> str:
+    """An example: receivers are webhooks of this machine's desk, to be exchanged for one's own."""
+    return HEAD + _yaml(configuration(settings))
 
 
 def _groups(settings: PackSettings) -> list[dict[str, Any]]:

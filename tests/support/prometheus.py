@@ -16,17 +16,16 @@ from typing import Any
 import httpx
 import pytest
 
-_HOW = "apt-get install -y prometheus"
 _LISTENING = re.compile(r'msg="Listening on".*address=127\.0\.0\.1:(\d+)')
 _START_SECONDS = 20.0
 Labels = tuple[tuple[str, str], ...]
 
 
-def tool(name: str) -> str:
-    """The path of ``prometheus`` or ``promtool``; skips where there is none, fails in CI."""
+def tool(name: str, package: str = "prometheus") -> str:
+    """The path of a program of Debian's ``package``; skips where there is none, fails in CI."""
     found = shutil.which(name)
     if found is None:
-        told = f"no {name} here: {_HOW}"
+        told = f"no {name} here: apt-get install -y {package}"
         if os.environ.get("CI") == "true":
             pytest.fail(f"CI must have it: {told}", pytrace=False)
         pytest.skip(told)

@@ -1,0 +1,62 @@
+"""An Alertmanager configuration for the pack: who is told, and which alert is quiet under which.
+
+What explains an alert is in the pack (``Alert.quiet_under``); that both are about the same subject is told by the
+labels that the two have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from alerts.alert import Alert, Severity
+from alerts.catalogue import ALERTS
+from alerts.pack_settings import PackSettings
+
+DESK_URL = "http://127.0.0.1:9808/alerts"
+"""Where thrashold's desk hears webhooks."""
+PAGE, TELL, NOBODY = "page", "tell", "nobody"
+_GROUP_WAIT, _GROUP_INTERVAL, _REPEAT = "10s", "5m", "4h"
+
+
+def configuration(settings: PackSettings) -> dict[str, Any]:
+    """The whole of it. One notification a cluster and cause; ``info`` reaches nobody."""
+    labels = list(settings.cluster_labels)
+    return {
+        "route": {
+            "receiver": TELL,
+            "group_by": [*labels, "cause"],
+            "group_wait": _GROUP_WAIT,
+            "group_interval": _GROUP_INTERVAL,
+            "repeat_interval": _REPEAT,
+            "routes": [
+                {"matchers": [f'severity="{Severity.PAGE.value}"'], "receiver": PAGE},
+                {"matchers": [f'severity="{Severity.INFO.value}"'], "receiver": NOBODY},
+            ],
+        },
+        "inhibit_rules": list(inhibit_rules(settings, ALERTS)),
+        "receivers": [
+            {"name": PAGE, "webhook_configs": [{"url": DESK_URL, "send_resolved": True}]},
+            {"name": TELL, "webhook_configs": [{"url": DESK_URL, "send_resolved": False}]},
+            {"name": NOBODY},
+        ],
+    }
+
+
+def inhibit_rules(settings: PackSettings, alerts: Mapping[str, Alert]) -> Iterable[dict[str, Any]]:
+    """One for each alert and each kind of subject that it shares with those that explain it."""
+    for alert in alerts.values():
+        by_subject: dict[tuple[str, ...], list[str]] = {}
+        for name in alert.quiet_under:
+            by_subject.setdefault(shared(alert, alerts[name]), []).append(name)
+        for labels, names in by_subject.items():
+            yield {
+                "source_matchers": [f'alertname=~"{"|".join(names)}"'],
+                "target_matchers": [f'alertname="{alert.name}"'],
+                "equal": [*settings.cluster_labels, *labels],
+            }
+
+
+def shared(one: Alert, other: Alert) -> tuple[str, ...]:
+    """Labels that both have."""
+    return tuple(label for label in one.labels if label in other.labels)
