@@ -16,6 +16,7 @@ from s to t: those given up before s and still held at t are at least H(t) - W(t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -33,7 +34,8 @@ SAME_INSTANT_SECONDS = 0.1
 QUICK_SECONDS = 0.5
 """A read of an engine that takes longer waits for the gateway's next one to be compared."""
 _STILL = 0.25
-"""Reads so close, and in so short a time that fewer requests than this move in it, are of one instant."""
+"""Reads so close, and in so short a time that fewer requests than this come or end in it, are of one instant.
+Where any do, one more is reckoned with: two in that time at two reads in a row are a case in a thousand."""
 
 ORPHANS = Signal(
     "orphan_sequences",
@@ -141,7 +143,7 @@ def _surplus(samples: Sequence[EngineSample], gateways: Sequence[Window[GatewayS
 def _given_up(samples: Sequence[GatewaySample], begin: float, end: float) -> float | None:
     """What the gateway gave up from ``begin`` to ``end``, by the reads around; None where counters began anew.
 
-    What it gives up after its newest read is in that read's in-flight.
+    Nothing, where a gateway has no counters at all. What it gives up after its newest read is in that read's in-flight.
     """
     close = _close_seconds(samples)
     before = next((each for each in reversed(samples) if each.at <= begin + close), None)
@@ -154,10 +156,21 @@ def _given_up(samples: Sequence[GatewaySample], begin: float, end: float) -> flo
     return now - then if now >= then else None
 
 
+def _served(before: GatewaySample, after: GatewaySample) -> float:
+    """How many requests ended between two reads that the gateway had not given up."""
+    ended = [_all_ended(sample) for sample in (before, after)]
+    if ended[0] is None or ended[1] is None:
+        return 0.0
+    given_up = (after.given_up_total or 0.0) - (before.given_up_total or 0.0)
+    return max(0.0, ended[1] - ended[0] - given_up)
+
+
 def _let_go(sample: GatewaySample) -> float | None:
     """A running total of what the gateway waits for no more; where it doesn't tell, of all that ended."""
-    if sample.given_up_total is not None:
-        return sample.given_up_total
+    return _all_ended(sample) if sample.given_up_total is None else sample.given_up_total
+
+
+def _all_ended(sample: GatewaySample) -> float | None:
     if sample.upstream_requests_total is None or sample.upstream_inflight is None:
         return sample.ended
     return sample.upstream_requests_total - sample.upstream_inflight
@@ -195,7 +208,8 @@ def _most_waited_for(
         if later is not None:
             most = max(most, (_waited_for(later) or 0.0) + between)
         if now.at <= begin + close:
-            return highest + moved if several else most
+            most = highest + moved if several else most
+            return most + _astir(samples, place) if later is None else most
         later = now
     return None
 
@@ -205,8 +219,14 @@ def _close_seconds(samples: Sequence[GatewaySample]) -> float:
     if len(samples) < 2:  # noqa: PLR2004 -- a rate needs two
         return SAME_INSTANT_SECONDS
     before, now = samples[-2:]
-    moved = _moved(before, now)
+    moved = (_moved(before, now) or 0.0) + _served(before, now)
     return min(SAME_INSTANT_SECONDS, _STILL * (now.at - before.at) / moved) if moved else SAME_INSTANT_SECONDS
+
+
+def _astir(samples: Sequence[GatewaySample], place: int) -> float:
+    """1 where requests come or end around a read that stands for both: one may have done so meanwhile."""
+    around = itertools.pairwise(samples[max(0, place - 1) : place + 2])
+    return float(any(_moved(before, after) or _served(before, after) for before, after in around))
 
 
 def _plus(count: float | None, moved: float) -> float | None:

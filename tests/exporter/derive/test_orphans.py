@@ -144,6 +144,21 @@ def test_however_many_clients_leave_what_the_engine_frees_within_a_second_is_no_
     assert {orphans for _, orphans in said} <= {None, 0.0}
 
 
+@pytest.mark.parametrize(("phase", "read_seconds"), [(0.08, 0.01), (0.0, 0.08), (0.04, 0.05)])
+@pytest.mark.parametrize("per_second", [1.0, 3.0])
+def test_reads_a_little_apart_find_what_comes_and_ends_between_them_hardly_ever(
+    per_second: float, phase: float, read_seconds: float
+) -> None:
+    """Engine and gateway agree to the moment here: each request that comes or ends between the reads is off by one."""
+    chance = random.Random(11)  # noqa: S311 - repeatable on purpose, guards nothing
+    requests = [
+        Request(each.begin, each.gateway_end, each.gateway_end)
+        for each in load(chance, 500.0, per_second, 1.5, 0.0)
+    ]
+    said = told(Fleet(requests, late=0.0), 500.0, phase=phase, read=lambda _: read_seconds)
+    assert sum(bool(orphans) for _, orphans in said) <= 0.002 * len(said)
+
+
 def test_all_clients_that_leave_at_once_again_and_again_leave_no_orphans() -> None:
     """A gateway's time is up for a whole burst at the same moment; the engine takes 0.6 s to free it."""
     bursts = [Request(at - 1.4, at, at + 0.6) for second in range(30) for at in [second + 0.7] * 8]
