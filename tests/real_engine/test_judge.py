@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.real_engine import report
+import pytest
+
+from tests.real_engine import judge_gateway, report
 from tests.real_engine.recorder import Row, Value
 from tests.real_engine.recording import Recording
 from tests.real_engine.truth import End, Oracle, Preemption, Request, Step, Toggled
@@ -52,3 +54,43 @@ def test_the_table_says_what_is_true_beside_what_was_measured() -> None:
     lines = report.table(report.judged(SILENT))
     assert lines[0].split() == ["figure", "measured", "true", "allowed"]
     assert any(line.startswith("preemptions") and " NO " in line for line in lines)
+
+
+def looks(*claims: float | None, seconds: float = 0.05) -> list[judge_gateway.Told]:
+    """A look each quarter of a second, each of them taking so long."""
+    return [
+        {
+            "began": at / 4,
+            "at": at / 4 + seconds / 2,
+            "over": at / 4 + seconds,
+            "running": 0.0,
+            "said": [
+                *([] if claim is None else [("orphan_sequences", {"gateway": "g"}, claim)]),
+                ("source_read_seconds", {"source": "e"}, 0.01),
+                ("cycles_skipped_total", {}, 0.0),
+            ],
+        }
+        for at, claim in enumerate(claims)
+    ]
+
+
+def test_an_orphan_that_the_engine_freed_at_once_is_a_false_claim_and_the_line_says_when() -> None:
+    claims = looks(*[0.0] * 20, 1.0, None, *[0.0] * 9)
+    (line,) = judge_gateway.false_claims(claims, [(4.0, 4.1)])
+    assert line.startswith("1 orphans after 5.0 s, of which 0 were held")
+    assert judge_gateway.false_claims(claims, [(4.0, 4.95)]) == []
+    assert judge_gateway.false_claims(looks(*[0.0] * 20, 2.0), [(4.0, 4.95)]) != []
+
+
+def test_an_orphan_may_be_claimed_until_the_sidecar_must_have_seen_it_gone_and_no_longer() -> None:
+    held = [(0.0, 1.0)]
+    assert judge_gateway.false_claims(looks(*[1.0] * 17), held) == []
+    assert len(judge_gateway.false_claims(looks(*[1.0] * 20), held)) == 2
+
+
+def test_what_a_machine_is_allowed_grows_by_what_it_was_seen_to_be_late() -> None:
+    assert judge_gateway.allowed(looks(0.0, 0.0)) == pytest.approx(3.0 + 0.05 + 0.25)
+    slow = looks(0.0, 0.0, seconds=1.5)
+    slow[1]["said"][1:] = [("source_read_seconds", {"source": "e"}, 0.5), ("cycles_skipped_total", {}, 2.0)]
+    assert judge_gateway.allowed(slow) == pytest.approx(3.0 + 1.5 + 0.25 + 2.5 + 2.0)
+    assert judge_gateway.quick(slow) == []
