@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from tests.real_engine import judge_gateway, report
+from tests.real_engine.judging import instants
 from tests.real_engine.recorder import Row, Value
 from tests.real_engine.recording import Recording
 from tests.real_engine.truth import End, Oracle, Preemption, Request, Step, Toggled
@@ -94,3 +95,38 @@ def test_what_a_machine_is_allowed_grows_by_what_it_was_seen_to_be_late() -> Non
     slow[1]["said"][1:] = [("source_read_seconds", {"source": "e"}, 0.5), ("cycles_skipped_total", {}, 2.0)]
     assert judge_gateway.allowed(slow) == pytest.approx(3.0 + 1.5 + 0.25 + 2.5 + 2.0)
     assert judge_gateway.quick(slow) == []
+
+
+def read(at: float, seconds: float) -> Row:
+    """A scrape just after a read of the engine that took so long."""
+    told = [("source_age_seconds", 0.2), ("source_read_seconds", seconds)]
+    return Row(at, 0.01, "", [Value(name, {"source": "here:1"}, value, "gauge") for name, value in told])
+
+
+@pytest.mark.parametrize(("slow", "holds"), [(0, True), (9, True), (12, False)])
+def test_reads_that_took_long_are_left_out_and_too_many_of_them_are_told(slow: int, holds: bool) -> None:  # noqa: FBT001
+    marks = SILENT.marks | {"overload": 100.0, "overload_over": 139.0}
+    rows = [read(100.0 + at, 1.5 if at < slow else 0.01) for at in range(40)]
+    run = dataclasses.replace(SILENT, rows=rows, marks=marks)
+    assert ("pace of the machine" in held(run)) is holds
+    assert len(list(instants(run, "overload", "overload_over"))) == 40 - slow
+
+
+def test_few_reads_are_too_few_however_quick() -> None:
+    marks = SILENT.marks | {"overload": 100.0, "overload_over": 139.0}
+    run = dataclasses.replace(SILENT, rows=[read(100.0 + 2 * at, 0.01) for at in range(20)], marks=marks)
+    assert "pace of the machine" not in held(run)
+
+
+def test_a_stall_is_held_against_the_scheduler_s_own_standstills() -> None:
+    begin = SILENT.marks["short_stop"]
+    steps = [step for step in SILENT.oracle.steps if not begin + 1 < step.at < begin + 8]
+    counted = [
+        row._replace(
+            values=[Value("decode_stall_seconds_total", {}, 7.4 if row.at > begin + 8 else 0.0, "counter")]
+        )
+        for row in SILENT.rows
+    ]
+    stalled = dataclasses.replace(SILENT, rows=counted, oracle=SILENT.oracle._replace(steps=steps))
+    assert "decode stall" in held(stalled)
+    assert "decode stall" not in held(dataclasses.replace(stalled, oracle=SILENT.oracle))
