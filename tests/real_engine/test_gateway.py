@@ -13,6 +13,7 @@ import pytest
 
 from exporter.derive.orphans import HELD_SECONDS
 from tests.real_engine import gateway_run
+from tests.real_engine.gateway_clients import ENOUGH
 from tests.real_engine.gateway_run import orphans
 from tests.real_engine.judge_gateway import (
     LOOK_SECONDS,
@@ -70,8 +71,8 @@ def test_every_attempt_is_counted_once_by_how_it_ended(told: Told, outcome: str)
 
 def test_the_storm_had_all_that_it_was_to_have(told: Told) -> None:
     for end in ("done", "429", "503", "left"):
-        assert told["ends"].get(end, 0) >= 3, told["ends"]
-    assert told["ends"].get("504", 0) + told["ends"].get("broken", 0) >= 3
+        assert told["ends"].get(end, 0) >= ENOUGH, told["ends"]
+    assert told["ends"].get("504", 0) + told["ends"].get("broken", 0) >= ENOUGH
     assert sum(ended(told).values()) == sum(told["ends"].values())
 
 
@@ -93,8 +94,9 @@ def test_the_breaker_was_seen_open(told: Told) -> None:
 
 
 def test_rejections_are_quick(told: Told) -> None:
+    """As quick as the slowest that a client saw: the buckets of Envoy's histogram are up to 2.5 times apart there."""
     said = values(told["after"], "gateway_reject_p99_seconds", told["limited"])
-    assert 0.0 < said[""] < 1.0
+    assert 0.0 < said[""] < max(1.0, 2.5 * told["longest_rejection_seconds"])
 
 
 @pytest.mark.parametrize("part", ["storm", "orphans"])
