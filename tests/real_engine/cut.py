@@ -42,7 +42,11 @@ class Line:
         with contextlib.suppress(OSError):  # it was cut
             while True:
                 near, _ = listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._target))
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._target))
+                except OSError:  # nobody is there any more
+                    _shut(near)
+                    continue
                 self._open += [near, far]
                 for source, sink in ((near, far), (far, near)):
                     threading.Thread(target=_forward, args=(source, sink), daemon=True).start()
