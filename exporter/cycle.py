@@ -20,6 +20,7 @@ from exporter.gateway_sample import GatewaySample
 from exporter.gpu_cycle import GpuState, JoinState, after_joins, after_samples, fresh_values, identities_of
 from exporter.kv_events_cycle import KvEventsState, after_kv_events, fresh_kv_values
 from exporter.misnamed_gpus import misnamed, sure
+from exporter.misnamed_probes import unmatched
 from exporter.observation import ENGINE, Observation, SourceStatus
 from exporter.probe_cycle import Probes, after_probes, with_probes
 from exporter.sample import STALE_AFTER_SECONDS, EngineSample
@@ -98,6 +99,8 @@ def step(state: State, now: float, observations: Sequence[Observation]) -> tuple
     joins = after_joins(state.joins, engines, gpus, state.settings.of, now, failures)
     values.extend(value for join in joins.values() for value in join.values)
     wrong = misnamed(state.misnamed, state.settings.facts, identities_of(gpus, now), now)
+    told = (each for observation in observations for each in observation.probes)
+    wrong |= unmatched(state.misnamed, told, engines, now)
     heard = (each for observation in observations for each in observation.kv_events)
     kv_events = after_kv_events(state.kv_events, heard, failures)
     values.extend(fresh_kv_values(kv_events, now))

@@ -69,9 +69,10 @@ class GatewaySample:
     ``inflight`` are requests of clients that have not ended, ``upstream_inflight`` those that it has sent
     to an engine and is waiting for, ``pending`` those that wait for a connection to one. ``requests_total``
     have arrived; ``outcomes_total`` have ended. ``retries_total`` are attempts that the gateway itself
-    made again, ``upstream_requests_total`` all that it sent to engines. ``turned_away_total`` are requests
-    that it answered itself for want of room; ``request_time`` is over all answers, ``upstream_time`` over
-    those that came whole from an engine, both in seconds. ``backends`` are the endpoints behind it.
+    made again, ``upstream_requests_total`` all that it sent to engines, ``given_up_total`` those of them
+    that it broke off itself: the client had left, its time was up. ``turned_away_total`` are requests that
+    it answered itself for want of room; ``request_time`` is over all answers, ``upstream_time`` over those
+    that came whole from an engine, both in seconds. ``backends`` are the endpoints behind it.
     ``keys`` are those of most prompt tokens, ``has_more_keys`` whether there are others, and
     ``keys_prompt_tokens_total`` is over all of them.
     ``notes`` are oddities met while reading, by a fixed word each.
@@ -88,6 +89,7 @@ class GatewaySample:
     outcomes_total: tuple[tuple[Outcome, float], ...] = ()
     retries_total: float | None = None
     upstream_requests_total: float | None = None
+    given_up_total: float | None = None
     turned_away_total: float | None = None
     breakers: tuple[Breaker, ...] = ()
     request_time: Histogram | None = None

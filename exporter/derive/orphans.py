@@ -5,13 +5,20 @@ doesn't pass that on, the engine goes on to the last token, and holds the KV blo
 
 The two are read at different instants, and requests come and go in between. So what an engine has is
 compared with the *most* that the gateway can have had in flight then, by its reads before and after, and
-only what is above that in all reads of about a second counts: what the engine frees within a second is no
-orphan. Both are read on the same ticks, so that before and after are mostly one read.
+only what is above that in all reads of about a second counts. Both are read on the same ticks, so that before
+and after are mostly one read.
+
+What the engine frees within a second is no orphan. In a retry storm each read finds some of those that the
+gateway has just given up, others each time; so of each later surplus all are taken off that were given up
+since the first read. Be H(t) what engines hold, W(t) what the gateway waits for and G(s, t) what it gave up
+from s to t: those given up before s and still held at t are at least H(t) - W(t) - G(s, t).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from exporter.derive.aborts import counts_each
 from exporter.derive.phenomenon import EngineFacts, stateless
@@ -27,7 +34,8 @@ SAME_INSTANT_SECONDS = 0.1
 QUICK_SECONDS = 0.5
 """A read of an engine that takes longer waits for the gateway's next one to be compared."""
 _STILL = 0.25
-"""Reads so close, and in so short a time that fewer requests than this move in it, are of one instant."""
+"""Reads so close, and in so short a time that fewer requests than this come or end in it, are of one instant.
+Where any do, one more is reckoned with: two in that time at two reads in a row are a case in a thousand."""
 
 ORPHANS = Signal(
     "orphan_sequences",
@@ -37,10 +45,19 @@ ORPHANS = Signal(
     "the gateway looks the same. Of several gateways before the same engines the first in settings bears the value.",
     Confidence.ESTIMATE,
     "running + waiting + swapped + paused of all its engines less the most that can have been in flight upstream then "
-    "(LiteLLM: in flight at all), by the reads around; the least of a second. Absent where an engine is stale or shows "
-    "gauges of a moment ago (SGLang), where other backends stand behind the gateway, and where requests make several "
-    "sequences each",
-    ("running", "waiting", "swapped", "upstream_inflight", "inflight", "upstream_requests_total", "backends"),
+    "(LiteLLM: in flight at all), by the reads around, and less those given up since (where the gateway doesn't count "
+    "these: all that ended since); the least of a second. Absent where an engine is stale or shows gauges of a moment "
+    "ago (SGLang), where other backends stand behind the gateway, and where requests make several sequences each",
+    (
+        "running",
+        "waiting",
+        "swapped",
+        "upstream_inflight",
+        "inflight",
+        "upstream_requests_total",
+        "given_up_total",
+        "backends",
+    ),
     source="simulated; a real Envoy and vLLM with a proxy between that swallows disconnects",
 )
 ORPHAN_KV = Signal(
@@ -68,29 +85,49 @@ def _derive(join: GatewayJoin, _facts: EngineFacts) -> Iterator[Point]:
         yield Point(ORPHAN_KV, (), usage * share)
 
 
+class _Surplus(NamedTuple):
+    """What engines had in reads from ``begin`` to ``end``, the last begun ``at``, above the most waited for then."""
+
+    begin: float
+    end: float
+    at: float
+    sequences: float
+
+
 def orphan_sequences(join: GatewayJoin) -> float | None:
-    """The least surplus of the trailing ``HELD_SECONDS``; None where reads are missing for it."""
-    surpluses: list[float] = []
-    first: float | None = None
+    """The fewest that were given up before the trailing ``HELD_SECONDS`` and held all through it.
+
+    None where reads are missing for it.
+    """
+    surpluses: list[_Surplus] = []
     for samples in zip(*(reversed(window.samples) for window in join.engines), strict=False):
-        at = max(sample.at for sample in samples)
-        if join.engines[0].newest.at - at > STALE_AFTER_SECONDS:
+        if join.engines[0].newest.at - max(sample.at for sample in samples) > STALE_AFTER_SECONDS:
             return None
         surplus = _surplus(samples, join.gateways)
         if surplus is None:
             if surpluses:
                 return None
             continue  # the gateway has yet to be read after this
+        if surpluses and surpluses[0].at - surplus.at >= HELD_SECONDS:
+            return _fewest(surplus, surpluses, join.gateways)
         surpluses.append(surplus)
-        if first is None:
-            first = at
-        elif first - at >= HELD_SECONDS:
-            return max(0.0, min(surpluses))
     return None
 
 
-def _surplus(samples: Sequence[EngineSample], gateways: Sequence[Window[GatewaySample]]) -> float | None:
-    """What the engines had in these reads above the most that the gateways had around them."""
+def _fewest(
+    first: _Surplus, later: Sequence[_Surplus], gateways: Sequence[Window[GatewaySample]]
+) -> float | None:
+    found = first.sequences
+    for surplus in later:
+        given_up = [_given_up(window.samples, first.begin, surplus.end) for window in gateways]
+        known = [count for count in given_up if count is not None]
+        if len(known) < len(given_up):
+            return None
+        found = min(found, surplus.sequences - sum(known))
+    return max(0.0, found)
+
+
+def _surplus(samples: Sequence[EngineSample], gateways: Sequence[Window[GatewaySample]]) -> _Surplus | None:
     begin = min(sample.at for sample in samples)
     end = max(sample.at + sample.read_seconds for sample in samples)
     counts = [_inflight(sample) for sample in samples]
@@ -99,7 +136,44 @@ def _surplus(samples: Sequence[EngineSample], gateways: Sequence[Window[GatewayS
     known = [count for count in (*counts, *waited_for) if count is not None]
     if len(known) < len(counts) + len(waited_for):
         return None
-    return sum(known[: len(counts)]) - sum(known[len(counts) :])
+    latest = max(sample.at for sample in samples)
+    return _Surplus(begin, end, latest, sum(known[: len(counts)]) - sum(known[len(counts) :]))
+
+
+def _given_up(samples: Sequence[GatewaySample], begin: float, end: float) -> float | None:
+    """What the gateway gave up from ``begin`` to ``end``, by the reads around; None where counters began anew.
+
+    Nothing, where a gateway has no counters at all. What it gives up after its newest read is in that read's in-flight.
+    """
+    close = _close_seconds(samples)
+    before = next((each for each in reversed(samples) if each.at <= begin + close), None)
+    after = next((each for each in samples if each.at >= end - close), samples[-1])
+    if before is None:
+        return None
+    then, now = _let_go(before), _let_go(after)
+    if then is None or now is None:
+        return 0.0
+    return now - then if now >= then else None
+
+
+def _served(before: GatewaySample, after: GatewaySample) -> float:
+    """How many requests ended between two reads that the gateway had not given up."""
+    ended = [_all_ended(sample) for sample in (before, after)]
+    if ended[0] is None or ended[1] is None:
+        return 0.0
+    given_up = (after.given_up_total or 0.0) - (before.given_up_total or 0.0)
+    return max(0.0, ended[1] - ended[0] - given_up)
+
+
+def _let_go(sample: GatewaySample) -> float | None:
+    """A running total of what the gateway waits for no more; where it doesn't tell, of all that ended."""
+    return _all_ended(sample) if sample.given_up_total is None else sample.given_up_total
+
+
+def _all_ended(sample: GatewaySample) -> float | None:
+    if sample.upstream_requests_total is None or sample.upstream_inflight is None:
+        return sample.ended
+    return sample.upstream_requests_total - sample.upstream_inflight
 
 
 def _most_waited_for(
@@ -134,7 +208,8 @@ def _most_waited_for(
         if later is not None:
             most = max(most, (_waited_for(later) or 0.0) + between)
         if now.at <= begin + close:
-            return highest + moved if several else most
+            most = highest + moved if several else most
+            return most + _astir(samples, place) if later is None else most
         later = now
     return None
 
@@ -144,8 +219,14 @@ def _close_seconds(samples: Sequence[GatewaySample]) -> float:
     if len(samples) < 2:  # noqa: PLR2004 -- a rate needs two
         return SAME_INSTANT_SECONDS
     before, now = samples[-2:]
-    moved = _moved(before, now)
+    moved = (_moved(before, now) or 0.0) + _served(before, now)
     return min(SAME_INSTANT_SECONDS, _STILL * (now.at - before.at) / moved) if moved else SAME_INSTANT_SECONDS
+
+
+def _astir(samples: Sequence[GatewaySample], place: int) -> float:
+    """1 where requests come or end around a read that stands for both: one may have done so meanwhile."""
+    around = itertools.pairwise(samples[max(0, place - 1) : place + 2])
+    return float(any(_moved(before, after) or _served(before, after) for before, after in around))
 
 
 def _plus(count: float | None, moved: float) -> float | None:

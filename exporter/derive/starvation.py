@@ -12,6 +12,7 @@ from exporter.derive.pcie import DOWNGRADED_SECONDS, TRAFFIC_OF_LINK, capacity, 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.gpu_sample import GpuSample, GpuUtilisation
 from exporter.join import Join
+from exporter.sample import EngineSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import LONGEST_GAP_SECONDS, MERGE_BELOW_SECONDS, START_SLACK_SECONDS, Window
 
@@ -31,8 +32,9 @@ STARVED = Signal(
     "shorter prompts, more KV cache; else look for what else loads it.",
     Confidence.ESTIMATE,
     f"seconds with running > 0, PCIe at {SATURATED_FROM:g} or more of its link (while downgraded, of what is left of "
-    "it), and SMs active for {IDLE_UP_TO:g} of it or less; without profiling counters, kernels running that much or "
-    "less, which sees less: one that waits runs",
+    f"it), and SMs active for {IDLE_UP_TO:g} of it or less; without profiling counters, kernels running that much or "
+    "less, which sees less: one that waits runs. Absent where an engine shows gauges of a moment ago (SGLang): whether "
+    "it had sequences in those seconds is not known",
     (
         "running",
         "sm_active_ratio",
@@ -92,8 +94,7 @@ class StarvationState:
 
 
 def _derive(join: Join, _facts: EngineFacts, state: StarvationState) -> tuple[StarvationState, list[Point]]:
-    running = [rank.running for rank in join.engine.newest.ranks if rank.running is not None]
-    works = any(running) if running else None
+    works = _works(join.engine.newest)
     watches: dict[str, Watch] = {}
     points: list[Point] = []
     for window in join.gpus:
@@ -108,6 +109,14 @@ def _derive(join: Join, _facts: EngineFacts, state: StarvationState) -> tuple[St
         if known >= 0.5 * STARVED_SECONDS:
             points.append(Point(STARVED, (uuid,), min(1.0, starved / known)))
     return StarvationState(watches), points
+
+
+def _works(engine: EngineSample) -> bool | None:
+    """Whether any rank has sequences running now; None where none tells, or one that may tells of a moment ago."""
+    ranks = [rank for rank in engine.ranks if rank.running is not None]
+    if any(rank.running for rank in ranks if rank.gauges_are_fresh):
+        return True
+    return False if ranks and all(rank.gauges_are_fresh for rank in ranks) else None
 
 
 def _seen(watch: Watch, window: Window[GpuSample], works: bool | None) -> Watch:  # noqa: FBT001 -- a fact

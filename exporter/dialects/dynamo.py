@@ -6,6 +6,7 @@ Read at ai-dynamo/dynamo (``lib/runtime/src/metrics``, ``lib/llm/src/http/servic
   page. Reading the engine's own port as well shows the same engine twice.
 - ``queued`` counts a request from its arrival to its first token, prefill included, and lies within ``inflight``.
 - ``gpu_cache_usage_percent`` goes from 0 to 1; a worker that doesn't publish shows 0 blocks.
+- A worker names its model on the series of its endpoints alone, not on those of its KV cache.
 - A worker serves maintenance endpoints beside ``generate``; only that one counts.
 - The front end writes model names in lower case, but not in the gauges of their configuration.
 - ``disconnected_clients`` is a gauge that only rises with streams; cancellations are a counter.
@@ -154,8 +155,7 @@ class DynamoDialect:
                 name, detail, labels = found
                 if name.field in _OF_ENDPOINTS and labels.get("dynamo_endpoint", GENERATE) != GENERATE:
                     return None
-                # whose model it is stands on some of its series only
-                owner = Owner(WORKER, "", labels.get("dp_rank") or "0")
+                owner = Owner(WORKER, labels.get("model", ""), labels.get("dp_rank") or "0")
                 return slot_of(owner, name, detail, labels)
         return None
 
@@ -164,7 +164,7 @@ class DynamoDialect:
     ) -> EngineSample:
         """One read. A front end's page speaks of workers too (its router watches them): those aren't its own."""
         notes: set[str] = set()
-        tables = gathered(readings, notes)
+        tables = gathered(_of_one_model(readings), notes)
         fronts = sorted(owner for owner in tables if owner.place == FRONT_END)
         owners = fronts or sorted(tables, key=lambda owner: (len(owner.rank), owner.rank))
         ranks = []
@@ -191,6 +191,15 @@ class DynamoDialect:
             admission_rejections_total=() if rejected is None else (("overload", rejected),),
             notes=tuple(sorted(notes)),
         )
+
+
+def _of_one_model(readings: Sequence[tuple[Slot, float]]) -> list[tuple[Slot, float]]:
+    """A worker's series under the model that some of them name; under none where they name several, or none does."""
+    workers = {slot.owner for slot, _ in readings if slot.owner.place == WORKER}
+    models = {owner.model for owner in workers if owner.model}
+    model = models.pop() if len(models) == 1 else ""
+    named = {owner: owner._replace(model=model) for owner in workers}
+    return [(slot._replace(owner=named.get(slot.owner, slot.owner)), value) for slot, value in readings]
 
 
 def _front(cells: Cells, notes: set[str]) -> Facts:

@@ -134,6 +134,7 @@ class EnvoyDialect:
             outcomes_total=outcomes(table, listener, cluster),
             retries_total=_one(table, Field.RETRIES, cluster),
             upstream_requests_total=_one(table, Field.UPSTREAM_REQUESTS, cluster),
+            given_up_total=_given_up(table, cluster),
             turned_away_total=_turned_away(table, listener, cluster),
             breakers=tuple(_breakers(table, cluster)),
             request_time=request_time,
@@ -215,6 +216,13 @@ def _listener(table: Table, asked: Asked, notes: set[str], *, shared: bool) -> s
 
 def _one(table: Table, field: Field, owner: str | None) -> float | None:
     return None if owner is None or (field, owner) not in table else sum(table[field, owner].values())
+
+
+def _given_up(table: Table, cluster: str | None) -> float | None:
+    """Attempts at engines that Envoy broke off itself; None where neither counter is on the page."""
+    fields = (Field.GIVEN_UP_STREAMS, Field.GIVEN_UP_CONNECTIONS)
+    known = [count for field in fields if (count := _one(table, field, cluster)) is not None]
+    return sum(known) if known else None
 
 
 def _turned_away(table: Table, listener: str | None, cluster: str | None) -> float | None:

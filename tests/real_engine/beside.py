@@ -14,7 +14,7 @@ from tests.real_engine import install
 from tests.real_engine.install import UnavailableError
 from tests.real_engine.serve import end_of
 
-READY_SECONDS = 30.0
+READY_SECONDS = 120.0
 STEP_SECONDS = 300.0
 
 

@@ -13,17 +13,21 @@ from pathlib import Path
 import pytest
 
 from tests.real_engine import install, report, run
-from tests.real_engine.judge import Figure
+from tests.real_engine.judging import Figure
 from tests.real_engine.recording import Recording
 
 LINES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
-def figures(request: pytest.FixtureRequest) -> dict[str, Figure]:
+def traces() -> Path:
+    """Where the one run's traces lie."""
+    return Path(os.environ.get("THRASHOLD_REAL_ENGINE_OUT") or install.HOME) / "last_run"
+
+
+@pytest.fixture(scope="session")
+def figures(request: pytest.FixtureRequest, traces: Path) -> dict[str, Figure]:
     """Runs everything (about four minutes) and judges it. Skips where no engine can be had, except in CI."""
-    home = Path(os.environ.get("THRASHOLD_REAL_ENGINE_OUT") or install.HOME)
-    traces = home / "last_run"
     if os.environ.get("THRASHOLD_REAL_ENGINE_JUDGE") != "1":
         try:
             run.record(traces, _teller(request.config))
@@ -33,7 +37,7 @@ def figures(request: pytest.FixtureRequest) -> dict[str, Figure]:
             pytest.skip(f"no real engine: {error}")
     recording = Recording.load(traces)
     made = report.judged(recording)
-    report.write(home / "last_run.json", recording, made)
+    report.write(traces.with_suffix(".json"), recording, made)
     about = ", ".join(f"{name} {value}" for name, value in report.circumstances(recording).items())
     request.config.stash[LINES] = [*report.table(made), "", about]
     return made

@@ -6,39 +6,47 @@ import contextlib
 import socket
 import threading
 
+from tests.real_engine.serve import free_port
+
 _CHUNK_BYTES = 65_536
 
 
 class Line:
-    """Forwards ``port`` to ``target``, both on loopback, until it is cut."""
+    """Forwards ``port`` to the port it is joined to, both on loopback, until it is cut."""
 
-    def __init__(self, target: int) -> None:
-        self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._target = 0
+        self._listener: socket.socket | None = None
         self._open: list[socket.socket] = []
-        self._serve()
+
+    def join(self, target: int) -> None:
+        """From now on forward to the loopback port ``target``."""
+        self._target = target
+        self.mend()
 
     def cut(self) -> None:
         """Break all connections; nobody listens until it is mended."""
-        _shut(self._listener)
+        if self._listener is not None:
+            _shut(self._listener)
         for each in self._open:
             _shut(each)
         self._open.clear()
 
     def mend(self) -> None:
         """Listen again, on the same port."""
-        self._listener = socket.create_server(("127.0.0.1", self.port))
-        self._serve()
-
-    def _serve(self) -> None:
-        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        self._listener = listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):  # it was cut
             while True:
                 near, _ = listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._target))
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._target))
+                except OSError:  # nobody is there any more
+                    _shut(near)
+                    continue
                 self._open += [near, far]
                 for source, sink in ((near, far), (far, near)):
                     threading.Thread(target=_forward, args=(source, sink), daemon=True).start()

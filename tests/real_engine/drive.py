@@ -1,7 +1,7 @@
 """A load client for one phase, run by the engine's own Python (its HTTP client is the lightest at hand).
 
-``python drive.py URL PHASE SECONDS LOG``: so many clients one after the other as the phase says, each
-asking for streamed completions until SECONDS are over, then up to DRAIN_SECONDS for what is
+``python drive.py URL PHASE SECONDS DRAIN LOG``: so many clients one after the other as the phase says, each
+asking for streamed completions until SECONDS are over, then up to DRAIN seconds for what is
 still running. LOG gets one JSON line a request: what its client saw.
 """
 
@@ -18,7 +18,6 @@ from typing import TextIO
 
 import aiohttp  # the engine brings it
 
-DRAIN_SECONDS = 25.0
 FIRST_TOKEN, LAST_TOKEN = 260, 2000  # past the bytes and the special tokens
 PREFIX_TOKENS, PREFIXES = 256, 4
 RETRIES = 2
@@ -65,7 +64,7 @@ PHASES = {
     "overload": Phase(24, (200, 1100), (200, 800), 0.25),
     # as many as run under overload, and no more: nobody is preempted
     "toggled": Phase(8, (50, 200), (200, 400), 0.0),
-    "steady": Phase(3, (50, 200), (800, 1200), 0.0),
+    "steady": Phase(3, (50, 200), (700, 1000), 0.0),
     "doomed": Phase(3, (50, 200), (1000, 1200), 0.0),
 }
 
@@ -153,19 +152,19 @@ def _seeded(seed: str) -> random.Random:
     return random.Random(seed)  # noqa: S311 - repeatable on purpose, guards nothing
 
 
-async def main(url: str, name: str, seconds: float, log: TextIO) -> None:
+async def main(url: str, name: str, seconds: float, drain_seconds: float, log: TextIO) -> None:
     """Drive one phase to its end."""
     deadline = time.time() + seconds
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
         clients = [Client(session, url, name, i, log) for i in range(PHASES[name].clients)]
         tasks = [asyncio.create_task(client.until(deadline)) for client in clients]
-        _, late = await asyncio.wait(tasks, timeout=seconds + DRAIN_SECONDS)
+        _, late = await asyncio.wait(tasks, timeout=seconds + drain_seconds)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[4]).open("a", buffering=1, encoding="utf-8") as log_file:
-        asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), log_file))
+    with Path(sys.argv[5]).open("a", buffering=1, encoding="utf-8") as log_file:
+        asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), log_file))

@@ -17,14 +17,17 @@ from typing import Any
 import httpx
 
 from tests.real_engine import envoy
-from tests.real_engine.gateway_clients import fill, storm, walk_off
+from tests.real_engine.gateway_clients import Truth, fill, storm, walk_off
 from tests.real_engine.recorder import parse
-from tests.real_engine.swallow import swallowing
+from tests.real_engine.swallow import Swallower, swallowing
 
-STORM_SECONDS = 12.0
+STORM_SECONDS, STORM_AT_MOST_SECONDS = 12.0, 40.0
+"""The longer one leaves room in the minute that amplification is told of."""
 SETTLE_SECONDS = 2.5
-WALKING_OFF, WALK_OFF_SECONDS, TOKENS = 6, 2.0, 1400
-ORPHANS_SECONDS = 40.0
+WALKING_OFF, WALK_OFF_SECONDS, TOKENS = 6, 2.0, 1800
+ORPHANS_SECONDS = 4.0
+"""For so long they are looked at once the sidecar tells of them."""
+PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.25
 FILE = "gateway.json"
 SIGNALS = (
@@ -37,6 +40,7 @@ SIGNALS = (
     "orphan_sequences",
     "orphan_kv_ratio",
     "source_read_seconds",
+    "cycles_skipped_total",
 )
 
 
@@ -46,6 +50,7 @@ class Gateways:
 
     limited: envoy.Envoy
     swallowed: envoy.Envoy
+    swallower: Swallower
 
     @property
     def flags(self) -> list[str]:
@@ -59,10 +64,10 @@ def serving(engine: int, out: Path) -> Iterator[Gateways]:
     binary = envoy.ensure()
     with (
         envoy.serving(binary, engine, out, limited=True) as limited,
-        swallowing(engine) as port,
-        envoy.serving(binary, port, out, limited=False) as swallowed,
+        swallowing(engine) as swallower,
+        envoy.serving(binary, swallower.port, out, limited=False) as swallowed,
     ):
-        yield Gateways(limited, swallowed)
+        yield Gateways(limited, swallowed, swallower)
 
 
 def record(
@@ -76,16 +81,21 @@ def record(
 
 def _watch_both(gateways: Gateways, watch: _Watch, say: Callable[[str], None]) -> dict[str, Any]:
     say(f"gateway: a storm for {STORM_SECONDS:.0f} s and what is still running then")
-    before = watch.look()
-    truth = asyncio.run(_watched(storm(gateways.limited.url, STORM_SECONDS), watch))
+    before, truth = watch.look(), Truth()
+    asyncio.run(_watched(storm(gateways.limited.url, STORM_SECONDS, STORM_AT_MOST_SECONDS, truth), watch))
     # as many as the breaker lets through, for as long as the gateway lets them: no look can miss that
     refilled = envoy.MOST_REQUESTS / envoy.TOKENS_A_SECOND + 1.0
-    full = asyncio.run(_watched(fill(gateways.limited.url, envoy.MOST_REQUESTS, refilled), watch))
+    asyncio.run(_watched(fill(gateways.limited.url, envoy.MOST_REQUESTS, refilled, truth), watch))
     asyncio.run(_watched(asyncio.sleep(SETTLE_SECONDS), watch))
+    limited = gateways.limited.admin.removeprefix("http://")
+    wanted = ended(before, limited) + sum(truth.ends.values())
+    watch.until(lambda look: ended(look, limited) >= wanted)
     after = watch.look()
     told = {
-        "limited": gateways.limited.admin.removeprefix("http://"),
-        "ends": dict(truth.ends + full.ends),
+        "limited": limited,
+        "longest_rejection_seconds": truth.longest_rejection_seconds,
+        "ends": dict(truth.ends),
+        "given_up": truth.given_up,
         "before": before,
         "after": after,
         "storm": watch.taken(),
@@ -95,11 +105,30 @@ def _watch_both(gateways: Gateways, watch: _Watch, say: Callable[[str], None]) -
     left = asyncio.run(
         _watched(walk_off(gateways.swallowed.url, WALKING_OFF, WALK_OFF_SECONDS, TOKENS), watch)
     )
-    until = time.time() + ORPHANS_SECONDS
-    while time.time() < until and watch.look()["running"] != 0:
-        time.sleep(POLL_SECONDS)
-    asyncio.run(_watched(asyncio.sleep(3.5), watch))
-    return told | {"asked": asked, "left": left, "orphans": watch.taken()}
+    watch.until(lambda look: bool(orphans(look)))
+    asyncio.run(_watched(asyncio.sleep(ORPHANS_SECONDS), watch))
+    gateways.swallower.pass_on()
+    passed_on = time.time()
+    watch.until(lambda look: look["running"] == 0)
+    watch.until(lambda look: orphans(look) == 0)
+    asyncio.run(_watched(asyncio.sleep(1.0), watch))
+    return told | {"asked": asked, "left": left, "passed_on": passed_on, "orphans": watch.taken()}
+
+
+def ended(look: dict[str, Any], gateway: str) -> float:
+    """How many requests had ended at a gateway, by the sidecar."""
+    counts = (
+        value
+        for name, labels, value in look["said"]
+        if name == "gateway_requests_total" and labels["gateway"] == gateway
+    )
+    return float(sum(counts))
+
+
+def orphans(look: dict[str, Any]) -> float | None:
+    """What the sidecar said of orphans then."""
+    found: float | None = next((value for name, _, value in look["said"] if name == "orphan_sequences"), None)
+    return found
 
 
 class _Watch:
@@ -115,6 +144,8 @@ class _Watch:
         self._client.close()
 
     def look(self) -> dict[str, Any]:
+        """Both pages, the engine's first: asked for at ``began``, had ``at`` and ``over``."""
+        began = time.time()
         page = self._client.get(self._engine).raise_for_status().text
         at = time.time()
         running = sum(
@@ -122,10 +153,17 @@ class _Watch:
             for line in page.splitlines()
             if line.startswith(("vllm:num_requests_running{", "vllm:num_requests_waiting{"))
         )
-        said = parse(self._client.get(self._sidecar).raise_for_status().text)
-        told = [(name, labels, value) for name, labels, value, _ in said if name in SIGNALS]
-        self._looks.append({"at": at, "running": running, "said": told})
+        page = self._client.get(self._sidecar).raise_for_status().text
+        over = time.time()
+        told = [(name, labels, value) for name, labels, value, _ in parse(page) if name in SIGNALS]
+        self._looks.append({"began": began, "at": at, "over": over, "running": running, "said": told})
         return self._looks[-1]
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
+        """Look until it is seen, or for ``PATIENCE_SECONDS``; whoever judges sees which."""
+        end = time.time() + PATIENCE_SECONDS
+        while time.time() < end and not wanted(self.look()):
+            time.sleep(POLL_SECONDS)
 
     def taken(self) -> list[dict[str, Any]]:
         """All looks since it was last asked for."""

@@ -149,9 +149,10 @@ def _name_it_vllm(made: Installed) -> None:
     _distribution(made, "vllm", f"{VERSION}+cpu")
 
 
-def add_oracle(made: Installed) -> None:
-    """Copy the oracle in as a plugin of the engine: each run anew, so that it is never an old one."""
+def add_oracles(made: Installed) -> None:
+    """Copy the oracles in as plugins of the engine: each run anew, so that they are never old ones."""
     _add_plugin(made, "thrashold_oracle")
+    _add_plugin(made, "thrashold_kv_oracle")
 
 
 def add_probe(made: Installed) -> None:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from tests.real_engine import truth
-from tests.real_engine.judge import Figure, within
+from tests.real_engine.judging import Figure, late, within
 from tests.real_engine.recording import Recording
 
 REPEAT_SECONDS = 30.0
@@ -16,7 +16,10 @@ FALLEN_SILENT_SECONDS = 18.0  # 15 s that numbers hold, the beat before, the cyc
 
 
 def tails(run: Recording) -> Figure:
-    """Each instant says after how many steps it is of: the oracle has a line for each of them."""
+    """Each instant says after how many steps it is of: the oracle has a line for each of them.
+
+    There must be one for every other second at least: on a busy machine messages, cycles and scrapes come late.
+    """
     wrong: list[tuple[float, int]] = []
     steps: set[float] = set()
     for row in run.of_probed("load", "overload_over"):
@@ -27,7 +30,7 @@ def tails(run: Recording) -> Figure:
         true = run.oracle.steps[int(step) - 1].tail_tokens
         if said != true:
             wrong.append((said, true))
-    enough = 0.8 * (run.marks["overload_over"] - run.marks["overload"])
+    enough = 0.5 * (run.marks["overload_over"] - run.marks["overload"])
     note = f"instants off by a token or more, of {len(steps)} different steps {wrong[:3] or ''}"
     return Figure(len(wrong), 0, "none", not wrong and len(steps) >= enough, note)
 
@@ -61,8 +64,8 @@ def share(run: Recording) -> Figure:
         if ratio is None:
             continue
         near = []
-        for late in (0.0, 0.5, 1.0, 1.5, 2.0):
-            end = row.at - late
+        for ago in (0.0, 0.5, 1.0, 1.5, 2.0):
+            end = row.at - ago
             hits = sum(end - REPEAT_SECONDS < hit.at <= end for hit in run.oracle.preemptions)
             repeated = sum(end - REPEAT_SECONDS < hit.at <= end for hit in again)
             if hits:
@@ -121,14 +124,18 @@ def _least_disturbed(steps: Sequence[truth.Toggled]) -> float:
 
 
 def silence(run: Recording) -> Figure:
-    """A stopped engine's probe says nothing: after 15 s nothing is said to be exact, and then it is again."""
+    """A stopped engine's probe says nothing: after 15 s nothing is said to be exact, and then it is again.
+
+    Later by as long as scrapes and cycles were late on this machine.
+    """
     stopped = run.marks["long_stop"]
     rows = run.of_probed("long_stop", "long_stop_over")
-    late = [row for row in rows if row.at > stopped + FALLEN_SILENT_SECONDS and row.all("probed_signal_info")]
+    silent = stopped + FALLEN_SILENT_SECONDS + late(rows)
+    claims = [row for row in rows if row.at > silent and row.all("probed_signal_info")]
     back = bool(run.probed_before("long_stop_settled").all("probed_signal_info"))
     told = any(row.all("probed_signal_info") for row in rows)
     note = f"instants that claim it after {FALLEN_SILENT_SECONDS:.0f} s; {'back' if back else 'not back'} after it"
-    return Figure(len(late), 0, "none", told and back and not late, note)
+    return Figure(len(claims), 0, "none", told and back and not claims and rows[-1].at > silent, note)
 
 
 def totals_rise(run: Recording) -> Figure:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.real_engine.figures import FIGURES
 from tests.real_engine.install import ENGINE
-from tests.real_engine.judge import Figure
+from tests.real_engine.judging import Figure
 from tests.real_engine.recording import Recording
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import httpx
 
@@ -22,8 +21,10 @@ FLAGS = (
     "--served-model-name tiny --dtype bfloat16 --enforce-eager --max-model-len 2048 --max-num-seqs 32"
     f" --max-num-batched-tokens 512 --block-size {BLOCK_TOKENS} --kv-cache-memory-bytes 4M"
     " --enable-prefix-caching --enable-chunked-prefill"
+    # the core computes itself: a worker's process would import all of torch once more, a third of the start-up
+    " --distributed-executor-backend vllm.v1.executor.uniproc_executor.UniProcExecutor"
 ).split()
-READY_SECONDS = 240.0
+READY_SECONDS = 600.0
 CORE_TITLE = "VLLM::EngineCore"
 
 
@@ -75,16 +76,10 @@ class Engine:
                 os.kill(child, signal.SIGKILL)
 
 
-def start(  # noqa: PLR0913 -- what to serve, where its traces go, and what only some runs want
-    made: Installed,
-    model: Path,
-    oracle: Path,
-    log: Path,
-    *,
-    flags: Sequence[str] = (),
-    environment: Mapping[str, str] = MappingProxyType({}),
+def start(
+    made: Installed, model: Path, log: Path, flags: Sequence[str], environment: Mapping[str, str]
 ) -> Engine:
-    """Serve ``model``; the oracle writes into ``oracle``. ``flags`` and ``environment`` come on top of the usual."""
+    """Serve ``model``. ``flags`` and ``environment`` come on top of the usual."""
     port = free_port()
     caches = made.venv.parent / "cache"  # nothing of it into the user's home
     whole = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -98,8 +93,7 @@ def start(  # noqa: PLR0913 -- what to serve, where its traces go, and what only
         "DO_NOT_TRACK": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": "1",
-        "VLLM_PLUGINS": "thrashold_oracle,thrashold_probe,thrashold_toggle",
-        "THRASHOLD_ORACLE": str(oracle),
+        "VLLM_PLUGINS": "thrashold_oracle,thrashold_kv_oracle,thrashold_probe,thrashold_toggle",
         **environment,
     }
     command: list[str | Path] = [

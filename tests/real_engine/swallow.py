@@ -6,21 +6,36 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 _CHUNK_BYTES = 65_536
 IDLE_SECONDS = 2.0
 """An engine that is silent for so long has said all it had to say to a client that is gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Swallower:
+    """The running proxy; ``port`` is where clients come to."""
+
+    port: int
+    _loop: asyncio.AbstractEventLoop
+    _released: asyncio.Event
+
+    def pass_on(self) -> None:
+        """From now on the engine hears of clients that leave, and of all that have left."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
+
 @contextlib.contextmanager
-def swallowing(target: int) -> Iterator[int]:
-    """Forward a loopback port to ``target`` in a thread; gives the port."""
+def swallowing(target: int) -> Iterator[Swallower]:
+    """Forward a loopback port to ``target`` in a thread."""
     loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(_serve(target))
+    released = asyncio.Event()
+    server = loop.run_until_complete(_serve(target, released))
     thread = threading.Thread(target=loop.run_forever, name="swallow", daemon=True)
     thread.start()
     try:
-        yield int(server.sockets[0].getsockname()[1])
+        yield Swallower(int(server.sockets[0].getsockname()[1]), loop, released)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -31,16 +46,25 @@ def swallowing(target: int) -> Iterator[int]:
         loop.close()
 
 
-async def _serve(target: int) -> asyncio.Server:
+async def _serve(target: int, released: asyncio.Event) -> asyncio.Server:
     async def handle(near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
         far_in, far_out = await asyncio.open_connection("127.0.0.1", target)
         asking = asyncio.ensure_future(_forward(near_in, far_out))
-        await _answer(far_in, near_out, asking)
-        asking.cancel()
+        answering = asyncio.ensure_future(_answer(far_in, near_out, asking))
+        leaving = asyncio.ensure_future(_left(asking, released))
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (asking, answering, leaving):
+            task.cancel()
         for each in (near_out, far_out):
             each.close()
 
     return await asyncio.start_server(handle, "127.0.0.1", 0)
+
+
+async def _left(asking: asyncio.Future[None], released: asyncio.Event) -> None:
+    """Until the client is gone and the engine may hear of it."""
+    await asyncio.wait({asking})
+    await released.wait()
 
 
 async def _forward(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -1,134 +1,48 @@
 """KV events of a real vLLM: what the sidecar counts from the wire against what the engine handed to its publisher.
 
-The line between them is cut for two seconds under load: a real replay must bring what was missed.
+The line between them is cut for two seconds under load: a real replay must bring what was missed. Part of the one run
+that serves all tests (``conftest.figures``); the oracle's lines lie in ``kv_oracle.jsonl``.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.exporter.running import Sidecar, running
-from tests.real_engine import install, serve
-from tests.real_engine.cut import Line
-from tests.real_engine.recorder import Row, Value, parse
+from tests.real_engine import kv_events_run
+from tests.real_engine.judging import Figure
+from tests.real_engine.recorder import Row
+from tests.real_engine.recording import Recording
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
 
-HERE = Path(__file__).parent
-ORACLE = HERE / "oracle" / "thrashold_kv_oracle.py"
-LOAD_SECONDS = 14.0
-CUT_AFTER_SECONDS, CUT_SECONDS = 5.0, 2.0
 WINDOW_SECONDS = 60.0
-_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The oracle's lines, and what the sidecar said once it had lived through a window."""
+    """What the oracle told until the engine had come to rest, what the sidecar said before load and at rest."""
 
     truth: list[dict[str, Any]]
+    before: Row
     said: Row
+    source: str
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    """One run for all claims, about two minutes. Skips where no engine can be had, except in CI."""
-    try:
-        made = install.ensure(lambda _: None)
-    except install.UnavailableError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"CI must have the real engine: {error}", pytrace=False)
-        pytest.skip(f"no real engine: {error}")
-    out = tmp_path_factory.mktemp("kv_events")
-    truth, replay_port = out / "kv_oracle.jsonl", serve.free_port()
-    config = {
-        "enable_kv_cache_events": True,
-        "publisher": "zmq",
-        "endpoint": "tcp://127.0.0.1:*",  # without a star vLLM would connect; so it binds a port of loopback
-        "replay_endpoint": f"tcp://127.0.0.1:{replay_port}",
-        "topic": "kv-events",
-    }
-    subprocess.run([made.python, HERE / "model.py", out / "model"], check=True, capture_output=True)
-    engine = serve.start(
-        made,
-        out / "model",
-        out / "oracle.jsonl",
-        out / "engine.log",
-        flags=["--kv-events-config", json.dumps(config)],
-        environment={
-            "PYTHONPATH": str(_plugin(out / "plugin")),
-            "VLLM_PLUGINS": ORACLE.stem,
-            "THRASHOLD_KV_ORACLE": str(truth),
-        },
-    )
-    try:
-        engine.wait_ready()
-        line = Line(int(_lines(truth)[0]["endpoint"].rpartition(":")[2]))
-        settings = out / "settings.yaml"
-        settings.write_text(
-            f"engines:\n  - url: {engine.url}\n    name: e\n    kv_events:\n"
-            f"      endpoint: tcp://127.0.0.1:{line.port}\n"
-            f"      replay_endpoint: tcp://127.0.0.1:{replay_port}\n"
-        )
-        with running("--config", str(settings)) as sidecar:
-            yield _outcome(sidecar, line, truth, _driver(made, engine, out))
-    finally:
-        engine.stop()
-
-
-def _plugin(folder: Path) -> Path:
-    """A folder for the engine's path that holds the oracle and names it as a plugin."""
-    info = folder / f"{ORACLE.stem}-1.dist-info"
-    info.mkdir(parents=True)
-    (folder / ORACLE.name).write_bytes(ORACLE.read_bytes())
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {ORACLE.stem}\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(
-        f"[vllm.general_plugins]\n{ORACLE.stem} = {ORACLE.stem}:register\n"
-    )
-    return folder
-
-
-def _driver(made: install.Installed, engine: serve.Engine, out: Path) -> list[str]:
-    command = [made.python, HERE / "drive.py", engine.url, "overload", LOAD_SECONDS, out / "clients.jsonl"]
-    return [str(part) for part in command]
-
-
-def _outcome(sidecar: Sidecar, line: Line, truth: Path, driver: list[str]) -> Outcome:
-    began = time.monotonic()
-    _until(sidecar, lambda row: row.get("source_up", source="e/kv_events") == 1.0)
-    with subprocess.Popen(driver) as load:
-        time.sleep(CUT_AFTER_SECONDS)
-        line.cut()
-        time.sleep(CUT_SECONDS)
-        line.mend()
-        load.wait()
-    time.sleep(max(0.0, began + WINDOW_SECONDS + 2.0 - time.monotonic()))
-    total = _lines(truth)[-1]["batches"]
-    row = _until(sidecar, lambda row: (row.get("kv_event_batches_total") or 0.0) >= total)
-    return Outcome(_lines(truth), row)
-
-
-def _until(sidecar: Sidecar, wanted: Any) -> Row:  # noqa: ANN401 -- a function of a row
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        values: list[Value] = parse(sidecar.get("/metrics").text)
-        row = Row(time.time(), 0.0, "", values)
-        if wanted(row) or time.monotonic() > end:
-            return row
-        time.sleep(0.2)
-
-
-def _lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+def outcome(figures: Mapping[str, Figure], traces: Path) -> Outcome:
+    assert figures
+    run = Recording.load(traces)
+    lines = (traces / kv_events_run.FILE).read_text(encoding="utf-8").splitlines(keepends=True)
+    told = [json.loads(line) for line in lines if line.endswith("\n")]
+    truth = [each for each in told if "batches" in each and each["t"] < run.marks["quiet_over"]]
+    source = f"{run.facts['engine']}/kv_events"
+    return Outcome(truth, run.probed_before("overload"), run.probed_before("quiet_over"), source)
 
 
 def test_every_batch_and_every_block_is_counted_once_over_a_cut_line(outcome: Outcome) -> None:
@@ -147,13 +61,18 @@ def test_every_batch_and_every_block_is_counted_once_over_a_cut_line(outcome: Ou
 
 
 def test_the_line_really_was_cut_and_came_back(outcome: Outcome) -> None:
-    assert outcome.said.get("source_errors_total", source="e/kv_events", reason="disconnected") == 1
-    assert outcome.said.get("source_up", source="e/kv_events") == 1
+    before, after = (
+        row.get("source_errors_total", source=outcome.source, reason="disconnected") or 0.0
+        for row in (outcome.before, outcome.said)
+    )
+    assert after - before == 1
+    assert outcome.before.get("source_up", source=outcome.source) == 1
+    assert outcome.said.get("source_up", source=outcome.source) == 1
 
 
 def test_the_rank_is_the_engine_s_own_word_for_it(outcome: Outcome) -> None:
     (value,) = outcome.said.all("kv_event_batches_total")
-    assert value.labels == {"engine": "e", "rank": "0"}
+    assert value.labels == {"engine": outcome.source.removesuffix("/kv_events"), "rank": "0"}
     (of_metrics,) = outcome.said.all("preemptions_total")
     assert of_metrics.labels["rank"] == "0"
 

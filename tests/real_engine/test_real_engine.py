@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from tests.real_engine.figures import FIGURES
-from tests.real_engine.judge import Figure
+from tests.real_engine.judging import Figure
 
 # Installing a cold engine and running it come under the first test.
-pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
 
 
 @pytest.mark.parametrize("name", FIGURES)

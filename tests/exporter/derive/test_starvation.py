@@ -7,6 +7,7 @@ import pytest
 
 from exporter.derive.starvation import STARVATION
 from exporter.gpu_sample import GpuSample, GpuUtilisation, PcieLink, PcieTraffic
+from exporter.sample import EngineSample
 from tests.exporter.derive.joining import Timed, joins
 from tests.support.derive import Named, engine, gpu, rank, run_joined
 from tests.support.gpus import LINK, LINK_BYTES, identity
@@ -125,3 +126,28 @@ def test_a_link_at_a_lower_generation_is_full_by_that_only_once_it_has_not_woken
     # every 12 s a burst at what generation 1 would carry: it rests in between
     burst = samples(full=lambda at: 0.06 if at % 12 == 0 else 0.0, link=resting)
     assert last(burst) == {NAME: 0}
+
+
+def test_sequences_of_a_moment_ago_say_nothing_of_these_seconds() -> None:
+    """An engine that shows gauges of earlier steps may have been done long since, or have begun."""
+    for running in (8.0, 0.0):
+        shown = [
+            engine(each.at, rank(each.at, running=running, gauges_hold_seconds=30.0))
+            if isinstance(each, EngineSample)
+            else each
+            for each in samples()
+        ]
+        assert last(shown) == {}
+
+
+def test_one_rank_that_works_now_is_enough_beside_one_of_a_moment_ago() -> None:
+    def with_another(running: float) -> list[Timed]:
+        return [
+            replace(each, ranks=(*each.ranks, rank(each.at, running=running, gauges_hold_seconds=30.0)))
+            if isinstance(each, EngineSample)
+            else each
+            for each in samples(running=lambda _: 8.0 - running)
+        ]
+
+    assert last(with_another(0.0)) == {NAME: 1}
+    assert last(with_another(8.0)) == {}

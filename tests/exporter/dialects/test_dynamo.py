@@ -76,9 +76,28 @@ def test_a_whole_page_of_a_worker_alone() -> None:
     sample = read(written("dynamo-worker"))
     (found,) = sample.ranks
     assert (sample.generation, found.rank, sample.aborted_total) == ("worker", "0", 90)
+    assert found.model_name == "Qwen/Qwen3-8B"
     # 0.985 is a share in spite of its name, and maintenance endpoints serve no requests
     assert (found.kv_usage_ratio, found.blocks, found.running) == (0.985, 5943, 12)
     assert (found.finished_total, found.end_to_end_latency.count) == ((("finished", 4000),), 4000)
+
+
+@pytest.mark.parametrize(
+    ("models", "name"), [([], ""), (["m"], "m"), (["m", "m"], "m"), (["m", "adapter"], "")]
+)
+def test_a_worker_s_ranks_are_of_the_one_model_that_its_endpoints_name(models: list[str], name: str) -> None:
+    body = "".join(
+        f'dynamo_component_total_blocks{{dp_rank="{place}",{WORKER}}} 100\n' for place in range(2)
+    ) + "".join(
+        f'dynamo_component_inflight_requests{{dp_rank="{place}",dynamo_endpoint="generate",model="{model}"}} 3\n'
+        for place, model in enumerate(models)
+    )
+    ranks = read(body).ranks
+    assert [(each.rank, each.model_name, each.blocks) for each in ranks] == [
+        ("0", name, 100),
+        ("1", name, 100),
+    ]
+    assert sum(each.running or 0.0 for each in ranks) == 3 * len(models)
 
 
 @pytest.mark.parametrize("name", ["", "kvstats_"])

@@ -92,6 +92,36 @@ def test_what_has_not_ended_is_in_flight(name: str) -> None:
     assert sample.backends == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "attempts"),
+    [
+        ("whole/01-ok3", 0),
+        ("whole/05-upstream429-400", 1),  # the connection after an error that was retried
+        ("whole/06-timeout", 2),
+        ("whole/09-left", 3),
+        ("streams/02-left-midway", 1),
+        ("streams/03-timeout-midway", 2),
+        ("streams/04-died-midway", 2),
+    ],
+)
+def test_what_it_gave_up_itself_is_counted_and_what_the_engine_broke_off_is_not(
+    name: str, attempts: int
+) -> None:
+    assert envoy_sample(envoy_page(name)).given_up_total == attempts
+
+
+def test_attempts_given_up_over_either_http_add_up_and_are_absent_without_a_word_of_them() -> None:
+    page = envoy_page("whole/09-left").decode()
+    both = page.replace(
+        'upstream_rq_tx_reset{envoy_cluster_name="engine"} 0',
+        'upstream_rq_tx_reset{envoy_cluster_name="engine"} 5',
+    )
+    assert envoy_sample(both).given_up_total == 8
+    lines = page.splitlines(keepends=True)
+    without = [line for line in lines if "rq_tx_reset" not in line and "destroy_local_with" not in line]
+    assert envoy_sample("".join(without)).given_up_total is None
+
+
 def test_a_breaker_is_open_while_it_is_at_its_limit() -> None:
     before, amid, after = (
         {breaker[:2] for breaker in envoy_sample(envoy_page(f"whole/{name}")).breakers if breaker.is_open}

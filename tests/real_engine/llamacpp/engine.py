@@ -15,10 +15,15 @@ PACKAGES = ("xllamacpp==2026.10.11549", "gguf==0.19.0", "numpy==2.4.6")
 SLOTS = 4
 
 
+def ensure() -> Path:
+    """The interpreter that has it, put up when missing. Raises UnavailableError."""
+    return beside.environment("llamacpp", PACKAGES)
+
+
 @contextlib.contextmanager
 def serving(out: Path) -> Iterator[str]:
     """Serve a tiny model whose file and log go to ``out``; the server's URL. Raises UnavailableError."""
-    python = beside.environment("llamacpp", PACKAGES)
+    python = ensure()
     model, log = out / "tiny.gguf", out / "llamacpp.log"
     beside.step([python, HERE / "gguf_model.py", model], PACKAGES)
     port = free_port()
