@@ -92,6 +92,7 @@ def sample_of(listener: Listener, cluster: Cluster, at: float) -> GatewaySample:
         outcomes_total=tuple((outcome, float(max(0, count))) for outcome, count in outcomes),
         retries_total=0.0,
         upstream_requests_total=float(cluster.rq_total),
+        given_up_total=float(cluster.rq_tx_reset),
         turned_away_total=float(listener.rate_limited + overflow),
         breakers=(Breaker("default", "requests", cluster.rq_active >= cluster.most_requests),),
         backends=float(cluster.endpoints),
