@@ -45,6 +45,7 @@ docs: $(STAMP)
 	$(BIN)/python -m exporter.settings_reference docs/settings.md
 	$(BIN)/python -m tests.exporter.engines_page docs/engines.md
 	$(BIN)/python -m drill.scenarios.reference docs/scenarios.md
+	$(BIN)/python -m alerts.reference docs/alerts.md
 
 clean:
 	rm -rf .venv .real_engine .real_gpu .bench-peers build dist ./*.egg-info

@@ -1,0 +1,84 @@
+"""Writes docs/alerts.md from the pack: ``python -m alerts.reference docs/alerts.md``."""
+
+from __future__ import annotations
+
+import sys
+import typing
+from dataclasses import fields
+from pathlib import Path
+
+from msgspec import Meta
+
+from alerts.catalogue import ALERTS, GROUPS
+from alerts.thresholds import THRESHOLDS, Thresholds
+
+_HEAD = """\
+# Alerts
+
+Written by `make docs` from the pack (`alerts/`); a test fails when it is stale.
+
+`deploy/prometheus/` holds the pack as a rule file for Prometheus (2.42 or later), as a PrometheusRule for its operator,
+and an example for Alertmanager. To have it otherwise write a file of settings and render it anew:
+
+```yaml
+# pack.yml
+thresholds: {kv_usage_full_ratio: 0.95}      # base units; a ratio is 0 to 1
+cluster_labels: [cluster]                    # kept by every grouping and every join
+selector: job="thrashold"                    # put into every selector
+runbooks: https://wiki.example/runbooks      # NAME.md is put behind it
+alerts:
+  TailWaste: {disabled: true}
+  RetryStorm: {severity: warning, for_seconds: 120}
+```
+
+```sh
+thrashold alerts render --config pack.yml -o rules/   # --check: is what is there still what it would be?
+thrashold alerts explain KvThrashing
+thrashold alerts list
+```
+
+What **pages** is pain, with its cause: users wait, an engine or a GPU is gone, most of the work is thrown away. Causes by
+themselves are **warnings**. **info** reaches nobody. In Alertmanager's example an alert is silent while one that explains
+it fires for the same subject, and one notification goes out for each cluster and cause.
+
+Rules read gauges through a minute of failed scrapes, group by what tells one subject from another, so that a sidecar that
+is scraped twice makes one alert, and keep the cluster's labels in every join.
+"""
+
+
+def reference() -> str:
+    """The page."""
+    lines = [_HEAD, "## The alerts\n"]
+    for group, alerts in GROUPS.items():
+        lines += [
+            f"### {group}\n",
+            "| alert | severity | cause | after | what it says |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| [{alert.name}](runbooks/{alert.name}.md) | {alert.severity.value} | `{alert.cause.value}` | "
+            f"{alert.for_seconds} s | {alert.meaning} |"
+            for alert in alerts
+        ]
+        lines.append("")
+    lines += ["## The thresholds\n", "| key | shipped | may be | why |", "|---|---|---|---|"]
+    hints = typing.get_type_hints(Thresholds, include_extras=True)
+    for field in fields(Thresholds):
+        metas = [each for each in typing.get_args(hints[field.name]) if isinstance(each, Meta)]
+        why = next(each.description for each in metas if each.description)
+        lines.append(f"| `{field.name}` | {getattr(THRESHOLDS, field.name):g} | {_range(metas)} | {why} |")
+    causes = {alert.cause: None for alert in ALERTS.values()}
+    lines += ["", "## The causes\n", "| cause | |", "|---|---|"]
+    lines += [f"| `{cause.value}` | {cause.sentence} |" for cause in causes]
+    return "\n".join(lines) + "\n"
+
+
+def _range(metas: list[Meta]) -> str:
+    low = next((f"above {each.gt:g}" for each in metas if each.gt is not None), "")
+    low = low or next((f"{each.ge:g}" for each in metas if each.ge is not None), "")
+    high = next((f"{each.le:g}" for each in metas if each.le is not None), "")
+    return f"{low} to {high}"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")
