@@ -23,7 +23,8 @@ demo: $(STAMP)
 	$(BIN)/python -m drill.demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	@# several processes, a file's tests in one of them, long files first; what is compiled is kept for all of them
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -45,7 +46,6 @@ docs: $(STAMP)
 	$(BIN)/python -m exporter.settings_reference docs/settings.md
 	$(BIN)/python -m tests.exporter.engines_page docs/engines.md
 	$(BIN)/python -m drill.scenarios.reference docs/scenarios.md
-	$(BIN)/python -m alerts.reference docs/alerts.md
 
 clean:
 	rm -rf .venv .real_engine .real_gpu .bench-peers build dist ./*.egg-info
