@@ -23,7 +23,8 @@ demo: $(STAMP)
 	$(BIN)/python -m drill.demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	@# several processes, a file's tests in one of them, long files first; what is compiled is kept for all of them
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

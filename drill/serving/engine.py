@@ -66,6 +66,8 @@ class Engine:
         self._gone: list[Record] = []
         """Ended since the last result."""
         self._flight: Flight | None = None
+        self._wakes = math.inf
+        """When it has to be looked at again, where nothing is under way."""
         self._block_bytes = config.block_bytes
         self._gauges = self._read_gauges()
 
@@ -145,17 +147,19 @@ class Engine:
     def look(self, until: float = math.inf) -> float:
         """When the next result will come; infinite: none by ``until``.
 
-        Should something be submitted or aborted before, ``step`` up to then comes first.
+        Should something be submitted or aborted before, ``step`` up to then comes first. Who waits for an abort or a
+        copy may be overtaken until then: nothing has begun, and it is told when to ``step``.
         """
         if self._flight is None and self.dead is None:
-            self._flight = self._begin(until)
-        return math.inf if self._flight is None else self._flight.ends
+            self._flight = self._begin(until, ahead=True)
+        return self._wakes if self._flight is None else self._flight.ends
 
     def step(self, until: float = math.inf) -> StepResult | None:
         """Finish the next iteration, or several alike, if it ends by ``until``; None: all else is still under way."""
-        ends = self.look(until)
+        if self._flight is None and self.dead is None:
+            self._flight = self._begin(until, ahead=False)
         flight = self._flight
-        if flight is None or (ends > until and not flight.cut(until)):
+        if flight is None or (flight.ends > until and not flight.cut(until)):
             return None
         self._flight = None
         return self._land(flight)
@@ -168,9 +172,10 @@ class Engine:
             self._flight.started += until - since
             self._flight.ends += until - since
 
-    def _begin(self, until: float) -> Flight | None:
-        """Decide the next iteration at the earliest instant that has one to offer."""
+    def _begin(self, until: float, *, ahead: bool) -> Flight | None:
+        """Decide the next iteration at the earliest instant that has one to offer; ``ahead``: that is known by now."""
         now = self.now
+        self._wakes = math.inf
         while True:
             self._receive(now)
             plan = self.scheduler.schedule(now)
@@ -178,6 +183,9 @@ class Engine:
                 break
             event = self._next_event(now, arrivals=True)
             if event > until or math.isinf(event):
+                return None
+            if ahead and not (self._inbox and self._inbox[0].arrival_seconds <= event):
+                self._wakes = event
                 return None
             now = event
         if plan.died or plan.empty:
@@ -235,7 +243,8 @@ class Engine:
         for sequence in chain(plan.decodes, plan.prefills) if flight.iterations > 1 else ():
             self.memory.grow(sequence, sequence.computed + sequence.chunk * flight.iterations)
         result, done = land(flight, self._block_bytes, self.config.gpu.memory_bytes_per_second)
-        self._count_lookups(result)
+        result.count_lookups(self.scheduler.lookups, self.scheduler.lookups_again)
+        self.scheduler.lookups, self.scheduler.lookups_again = Lookups(), Lookups()
         if self.tier is not None:
             loaded, stored = self.tier.settle(self.now)
             result.tier_loads, result.tier_stores = self.tier.ended()
@@ -261,17 +270,6 @@ class Engine:
         self.totals.add(result)
         self._gauges = self._read_gauges()
         return result
-
-    def _count_lookups(self, result: StepResult) -> None:
-        scheduler = self.scheduler
-        looked, scheduler.lookups = scheduler.lookups, Lookups()
-        result.prefix_queried_tokens = looked.queried
-        result.prefix_hit_tokens = looked.found
-        result.tier_hit_tokens = looked.found_below
-        again, scheduler.lookups_again = scheduler.lookups_again, Lookups()
-        result.prefix_queried_again_tokens = again.queried
-        result.prefix_hit_again_tokens = again.found
-        result.tier_hit_again_tokens = again.found_below
 
     def _end(self, sequence: Sequence, outcome: Outcome, now: float) -> None:
         del self._sequences[sequence.request.request_id]

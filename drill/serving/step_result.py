@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from drill.serving.request import Outcome, PreemptionMode, Record
+from drill.serving.sequences import Lookups
 
 
 @dataclass(slots=True)
@@ -67,6 +68,13 @@ class StepResult:
     memory_busy_ratio: float = 0.0
     died: str | None = None
     """Why the engine is no more; the requests it lost are in ``finished``."""
+
+    def count_lookups(self, looked: Lookups, again: Lookups) -> None:
+        """What was looked up in the prefix cache; ``again``: those of it for sequences that had been preempted."""
+        self.prefix_queried_tokens, self.prefix_hit_tokens = looked.queried, looked.found
+        self.tier_hit_tokens = looked.found_below
+        self.prefix_queried_again_tokens, self.prefix_hit_again_tokens = again.queried, again.found
+        self.tier_hit_again_tokens = again.found_below
 
 
 @dataclass(slots=True)

@@ -12,16 +12,25 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 ESCAPE = "\x1b"
 
 
-def demo(*arguments: str, ignored: str = "") -> subprocess.Popen[str]:
+START = """
+import os, signal, sys
+for each in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(each, signal.SIG_IGN if each.name == sys.argv[1] else signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+
+
+def demo(*arguments: str, ignored: str = "nothing") -> subprocess.Popen[str]:
+    """The demo, started with this signal ignored and no other, whatever is ignored here: SIGHUP under nohup, say."""
     environment = {**os.environ, "COLUMNS": "80", "THRASHOLD_LISTEN": "not an address"}
-    command = (sys.executable, "-m", "drill.demo", *arguments)
-    trap = f"trap '' {ignored}; " if ignored else ""
     return subprocess.Popen(
-        ["sh", "-c", trap + 'exec "$@"', "sh", *command],
+        [sys.executable, "-c", START, ignored, "-m", "drill.demo", *arguments],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -60,8 +69,11 @@ def wait_until_ended(pid: int) -> None:
 
 def read_until(process: subprocess.Popen[str], words: str) -> None:
     assert process.stdout is not None
-    while words not in (line := process.stdout.readline()):
-        assert line, f"the demo ended before it said {words!r}"
+    said = ""
+    while words not in said:
+        line = process.stdout.readline()
+        assert line, f"the demo ended before it said {words!r}: {said}"
+        said += line
 
 
 needs_proc = pytest.mark.skipif(
@@ -86,7 +98,7 @@ def test_ended_early_it_leaves_no_process_behind(kind: signal.Signals) -> None:
 def test_kept_in_the_background_it_ends_on_each_signal() -> None:
     """As ``sh -c 'demo --keep &'`` starts it: with SIGINT ignored."""
     kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    kept = [(kind, demo("--seconds", "3", "--keep", ignored="INT")) for kind in kinds]
+    kept = [(kind, demo("--seconds", "3", "--keep", ignored="SIGINT")) for kind in kinds]
     try:
         for kind, process in kept:
             read_until(process, f"until Ctrl-C, or kill {process.pid}.")
@@ -102,7 +114,7 @@ def test_kept_in_the_background_it_ends_on_each_signal() -> None:
 
 @needs_proc
 def test_what_nohup_started_outlives_its_terminal() -> None:
-    with demo("--seconds", "3", ignored="HUP") as process:
+    with demo("--seconds", "3", ignored="SIGHUP") as process:
         read_until(process, "calm load")
         process.send_signal(signal.SIGHUP)
         output, _ = process.communicate(timeout=60)

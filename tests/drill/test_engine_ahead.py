@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drill.serving.config import EngineConfig
@@ -54,8 +54,16 @@ def drive(
     return results
 
 
+NEVER_FITS = [
+    Request(0, 0.0, 31, 19, abort_seconds=2.0),
+    *(Request(number, at, 1, 1) for number, at in ((1, 0.0), (2, 0.375), (3, 0.6875))),
+]
+"""The first preempts itself and waits for its client to leave, and nobody passes it: the engine idles until then."""
+
+
 @settings(max_examples=60, deadline=None)
 @given(configs(), workloads(), st.lists(st.floats(0, 8), max_size=20), st.sampled_from([0.3, 5.0, 1000.0]))
+@example(config(12, reserve_whole_prompt=True, max_sequences=2), NEVER_FITS, [], 5.0)
 def test_looking_ahead_changes_nothing(
     chosen: EngineConfig, requests: list[Request], moments: list[float], ahead: float
 ) -> None:

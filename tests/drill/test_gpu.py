@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drill.fake_nvml import DRIVER_590, build
+from drill.fake_nvml import DRIVER_590
 from drill.gpu import Gpus
 from drill.gpu_work import WorkMeter
 from drill.serving.config import Copies, EngineConfig, EngineConfigError, Generation
@@ -22,8 +22,8 @@ from exporter.pcie import HEADER_FACTOR
 from exporter.sampler.gpu_reader import GpuReader, Terms
 from exporter.sampler.pace import Pace
 from exporter.sampler.pcie_meter import PcieMeter
-from tests.drill.fake_nvml.conftest import need_parts
 from tests.exporter.sampler.machine import running
+from tests.support.fake_library import Without
 
 SECONDS = 60
 SWAPPING = EngineConfig(
@@ -64,19 +64,14 @@ def ticks(engine: Engine, gpus: Gpus, seconds: int = SECONDS) -> Iterator[list[S
         yield results
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_parts()
-    return build(tmp_path_factory.mktemp("nvml"), DRIVER_590.hidden)
-
-
 @pytest.mark.parametrize("config", [SWAPPING, OFFLOAD], ids=["V0 swaps", "V1 offloads, no NVLink"])
 def test_the_real_sampler_reads_what_is_handed_over(
-    config: EngineConfig, library: Path, tmp_path: Path
+    config: EngineConfig, fake_library: Without, tmp_path: Path
 ) -> None:
     engine, gpus = loaded(config), Gpus(config)
     gpus.tenants[1].out_bytes_per_second = 3e9
     count = config.tensor_parallel
+    library = fake_library(*DRIVER_590.hidden)
     with running(tmp_path, library, [gpus.profile] * count, DRIVER_590) as machine:
         gpus.install(machine.control)
         machine.opened()

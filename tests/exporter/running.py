@@ -25,7 +25,7 @@ from tests.support.captures import fixture
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, str(ROOT / "thrashold.py"), "exporter")
 PAGE = fixture("vllm-0.32.0/112.prom")
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Sidecar:
 
     def client(self) -> httpx.Client:
         """A client that loads no certificates: each would take as long as a hundred requests."""
-        return httpx.Client(base_url=self.url, verify=False, trust_env=False, timeout=30)  # noqa: S501 - loopback
+        return httpx.Client(base_url=self.url, verify=False, trust_env=False, timeout=60)  # noqa: S501 - loopback
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
         with self.client() as client:

@@ -26,14 +26,13 @@ from drill.fake_nvml import (
     Feature,
     Flow,
     Profile,
-    build,
 )
 from drill.fake_nvml.recorded import Recorded, RecordedField, RecordingError, load
-from tests.drill.fake_nvml.conftest import need_parts
 from tests.exporter.sampler.machine import running
 from tests.real_gpu import copying
 from tests.real_gpu.copying import CHUNK_BYTES, SONAME, CopyError, Copying, CudaCopier
 from tests.real_gpu.questions import Answer, Gpu, asked, counters
+from tests.support.fake_library import Without, need_parts
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW_H200 = replace(H200, generation=3, width=8)
@@ -72,21 +71,8 @@ class FakeCopier:
         return round((self._told - before) / HEADERS)
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]], Path]:
-    need_parts()
-    found: dict[tuple[str, ...], Path] = {}
-
-    def without(hidden: tuple[str, ...]) -> Path:
-        if hidden not in found:
-            found[hidden] = build(tmp_path_factory.mktemp("nvml"), hidden)
-        return found[hidden]
-
-    return without
-
-
 @pytest.fixture
-def on(library: Callable[[tuple[str, ...]], Path], tmp_path: Path) -> Iterator[Callable[..., dict[str, str]]]:
+def on(fake_library: Without, tmp_path: Path) -> Iterator[Callable[..., dict[str, str]]]:
     """A machine with this GPU by the real clock, as the environment of whoever runs on it."""
     with ExitStack() as stack:
 
@@ -94,7 +80,7 @@ def on(library: Callable[[tuple[str, ...]], Path], tmp_path: Path) -> Iterator[C
             control = stack.enter_context(Control(tmp_path / "control", [profile], driver))
             if recorded is not None:
                 recorded.give(control, 0)
-            return {**os.environ, **control.environment(library(driver.hidden))}
+            return {**os.environ, **control.environment(fake_library(*driver.hidden))}
 
         yield start
 
@@ -153,9 +139,9 @@ def test_without_a_gpu_it_says_so(on: Callable[..., dict[str, str]], tmp_path: P
 
 
 @pytest.fixture
-def answers(library: Callable[[tuple[str, ...]], Path], tmp_path: Path) -> Iterator[dict[int, Answer]]:
+def answers(fake_library: Without, tmp_path: Path) -> Iterator[dict[int, Answer]]:
     """What is answered of a GPU whose traffic is known, by question."""
-    with running(tmp_path, library(()), [SLOW_H200], DRIVER_590, own_clock=False) as machine:
+    with running(tmp_path, fake_library(), [SLOW_H200], DRIVER_590, own_clock=False) as machine:
         machine.control.device(0).energy_mj = 1
         for field in (251, 252, 253):
             machine.control.field(0, field, 1)
@@ -179,10 +165,8 @@ def test_the_answers_are_those_of_the_fake(answers: dict[int, Answer]) -> None:
             assert figures[main] / figures["payload"] == pytest.approx(HEADERS, rel=0.001)
 
 
-def test_a_wrap_is_seen_where_there_is_one(
-    library: Callable[[tuple[str, ...]], Path], tmp_path: Path
-) -> None:
-    with running(tmp_path, library(()), [SLOW_H200], DRIVER_590, own_clock=False) as machine:
+def test_a_wrap_is_seen_where_there_is_one(fake_library: Without, tmp_path: Path) -> None:
+    with running(tmp_path, fake_library(), [SLOW_H200], DRIVER_590, own_clock=False) as machine:
         machine.control.set_moved(0, Flow.PCIE_RX, (1 << 32) - 1e8)
         gpu = Gpu(importlib.import_module("pynvml"), machine.gpu(), FakeCopier(machine.control), 0.5)
         found = counters(gpu)

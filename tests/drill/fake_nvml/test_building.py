@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drill.fake_nvml import H100, BuildError, Control, build
-from tests.drill.fake_nvml.conftest import need_parts
+from tests.support.fake_library import need_parts
 
 
 def test_without_a_compiler_the_message_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

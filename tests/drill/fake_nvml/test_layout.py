@@ -13,6 +13,7 @@ import pytest
 
 from drill.fake_nvml import DRIVER_470, DRIVER_590, H100, Driver, Feature, Flow, block, board, functions
 from tests.drill.fake_nvml.conftest import Machine
+from tests.support.fake_library import Without
 
 HEADER = Path(block.__file__).with_name("control.h").read_text()
 
@@ -100,10 +101,13 @@ def test_limits_are_alike() -> None:
 
 @pytest.mark.parametrize("driver", [DRIVER_590, DRIVER_470])
 def test_the_library_exports_what_its_sources_define_and_the_driver_has(
-    driver: Driver, libraries: dict[Driver, Path]
+    driver: Driver, fake_library: Without
 ) -> None:
     listed = subprocess.run(
-        ["nm", "-D", "--defined-only", str(libraries[driver])], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", str(fake_library(*driver.hidden))],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     exported = set(re.findall(r"\bnvml\w+", listed.stdout))
     assert exported == functions() - set(driver.hidden)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from drill.fake_nvml import (
@@ -14,12 +12,12 @@ from drill.fake_nvml import (
     OUTSIDE_MIG,
     RTX_4090,
     T4,
-    Driver,
     Flow,
     ProcessKind,
 )
 from tests.drill.fake_nvml.calling import Caller
 from tests.drill.fake_nvml.conftest import Machine
+from tests.support.fake_library import Without
 
 MIB = 1 << 20
 WRAP = 1 << 32
@@ -132,11 +130,9 @@ def test_who_reads_while_rates_change_sees_no_half_of_a_change(machine: Machine)
     assert answer["value"] < 3e6 * 30
 
 
-def test_two_programs_share_the_gpus_and_nothing_else(
-    machine: Machine, libraries: dict[Driver, Path]
-) -> None:
+def test_two_programs_share_the_gpus_and_nothing_else(machine: Machine, fake_library: Without) -> None:
     control, call = machine(H100)
-    with Caller(control, libraries[DRIVER_590]) as other:
+    with Caller(control, fake_library(*DRIVER_590.hidden)) as other:
         assert other.refusal("nvmlDeviceGetCount()") == ("NVMLError_Uninitialized", 1)
         other("nvmlInit()")
         control.set_moved(0, Flow.PCIE_RX, 77)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -34,9 +35,9 @@ def beside(
     made: Iterator[Join], samples: Sequence[EngineSample], *, within: bool = True, fresh: bool = True
 ) -> Iterator[Join]:
     """The joins with another engine on the same GPUs."""
+    window: Window[EngineSample] = Window()
+    to_come = deque(samples)
     for join in made:
-        window: Window[EngineSample] = Window()
-        for sample in samples:
-            if sample.at <= join.engine.newest.at + 1:
-                window = window.appended(sample)
+        while to_come and to_come[0].at <= join.engine.newest.at + 1:
+            window = window.appended(to_come.popleft())
         yield replace(join, neighbours=(Neighbour(window, within, fresh),))

@@ -8,34 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from drill.fake_nvml import DRIVER_590, Driver, Profile, build
-from tests.drill.fake_nvml.conftest import need_parts
+from drill.fake_nvml import DRIVER_590, Driver, Profile
 from tests.exporter.sampler.machine import Machine, running
+from tests.support.fake_library import Without
 
 Make = Callable[..., Machine]
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]], Path]:
-    """The fake library without some functions, built once for each set of them."""
-    need_parts()
-    found: dict[tuple[str, ...], Path] = {}
-
-    def library(hidden: tuple[str, ...]) -> Path:
-        if hidden not in found:
-            found[hidden] = build(tmp_path_factory.mktemp("nvml"), hidden)
-        return found[hidden]
-
-    return library
-
-
 @pytest.fixture
-def machine(built: Callable[[tuple[str, ...]], Path], tmp_path: Path) -> Iterator[Make]:
+def machine(fake_library: Without, tmp_path: Path) -> Iterator[Make]:
     """Makes a machine with these GPUs."""
     with ExitStack() as stack:
 
         def make(*profiles: Profile, driver: Driver = DRIVER_590, hidden: tuple[str, ...] = ()) -> Machine:
-            library = built((*driver.hidden, *hidden))
+            library = fake_library(*driver.hidden, *hidden)
             return stack.enter_context(running(tmp_path, library, profiles, driver))
 
         yield make

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from drill.fake_nvml import (
@@ -27,6 +26,7 @@ from exporter.sampler.backend import Backend, Event, ReadError, Remedy
 from exporter.sampler.nvml import NvmlBackend
 from tests.exporter.sampler.conftest import Make
 from tests.exporter.sampler.issues import refusal
+from tests.support.fake_library import Without
 
 ROOT = Path(__file__).resolve().parents[3]
 LEAN = """
@@ -71,11 +71,9 @@ def test_without_the_library_it_says_so_and_what_to_do(tmp_path: Path) -> None:
     assert "NVIDIA_DRIVER_CAPABILITIES=utility" in said[0]
 
 
-def test_a_process_that_reads_eight_gpus_stays_lean(
-    built: Callable[[tuple[str, ...]], Path], tmp_path: Path
-) -> None:
+def test_a_process_that_reads_eight_gpus_stays_lean(fake_library: Without, tmp_path: Path) -> None:
     with Control(tmp_path / "control", [H100] * 8, DRIVER_590) as control:
-        imported, kilobytes = child(control.environment(built(())))
+        imported, kilobytes = child(control.environment(fake_library()))
     assert imported == "[]"
     assert int(kilobytes) < 20 * 1024
 

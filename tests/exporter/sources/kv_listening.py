@@ -15,7 +15,7 @@ from exporter.kv_events_settings import KvEventsSettings
 from exporter.observation import Observation
 from exporter.sources.kv_events import KvEventsSource
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 def free_ports(count: int) -> list[int]:

@@ -26,6 +26,8 @@ from tests.exporter.sources.kv_listening import (
 from tests.support.kv_events import removed, stored
 from tests.support.kv_publisher import Publisher
 
+pytestmark = pytest.mark.long
+
 
 def test_events_are_counted_as_they_come() -> None:
     (port,) = free_ports(1)

@@ -25,6 +25,8 @@ from exporter.sources.source import Source
 from tests.exporter.sampler.sampling import BACKEND, SECONDS, gpus, is_alive, until
 from tests.exporter.sampler.scripted import FOLDER_VARIABLE
 
+pytestmark = pytest.mark.long
+
 PAUSES = (0.05, 0.2)
 
 
