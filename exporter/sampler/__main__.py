@@ -26,7 +26,7 @@ from exporter.sampler.ticks import next_tick
 
 _IN, _OUT, _ERRORS = range(3)
 NICENESS = 10
-CLOSE_SECONDS = 1.5
+CLOSE_SECONDS = 2.5
 """For calls to come back and the library to be closed, at the end."""
 _LOOK_SECONDS = 0.1
 """How often to look whether the first frame is complete."""
