@@ -62,7 +62,7 @@ class Terms(NamedTuple):
 
 
 class GpuReader:
-    """Used by one thread, which calls ``turn`` at ``due_at``; others read ``sample``, ``inside`` and the sums.
+    """Used by one thread at a time, which calls ``turn`` at ``due_at``; others read ``sample``, ``inside``, the sums.
 
     ``meter`` is None for one that has no bytes of its own, a MIG instance. ``first_at`` is its first tick.
     """
@@ -242,10 +242,10 @@ class GpuReader:
         if left_out:
             errors = errors + Counter({(part, reason): round(count) for part, reason, count in left_out})
         told = tuple((group, reason, float(count)) for (group, reason), count in errors.items())
-        sample = GpuSample(now, self.identity, reader_started_at=self._started_at, errors_total=told)
+        found: dict[str, Any] = {"reader_started_at": self._started_at, "errors_total": told}
         if self._down_by is not None:
-            return sample._replace(up=False, down_because=self._down_because)
-        return sample._replace(**{group.name: group.fresh(now) for group in self._groups})
+            return GpuSample(now, self.identity, up=False, down_because=self._down_because, **found)
+        return GpuSample(now, self.identity, **found, **{each.name: each.fresh(now) for each in self._groups})
 
 
 def _always(seconds: float) -> Callable[[], float]:

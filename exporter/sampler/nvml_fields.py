@@ -7,6 +7,8 @@ driver; above, releases have moved them, and a wrong one gives a number that loo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_char
+from functools import lru_cache
 from math import isfinite
 from struct import Struct
 from typing import NamedTuple
@@ -51,8 +53,7 @@ _RECOVERY_ACTION = {"570": 230, "575": 230, "580": 230, "590": 230, "595": 230, 
 """By the driver's branch: read in nvidia-ml-py of that branch, 570.86 to 615.71. 560 has no such field."""
 
 _FIELD = Struct("@IIqqIi8s")
-"""nvmlFieldValue_t: fieldId, scopeId, timestamp, latencyUsec, valueType, nvmlReturn, value. As the binding's structure,
-which takes ten times as long."""
+"""nvmlFieldValue_t: fieldId, scopeId, timestamp, latencyUsec, valueType, nvmlReturn, value (nvml.h)."""
 _MEMBERS = tuple(map(Struct, ("@d", "@I", "@L", "@Q", "@q", "@i", "@H")))
 """Of the union, by valueType. The others hold what lay there before (icl-utk-edu/papi#564)."""
 _BLANKS = {1: 0xFFFFFFFF, 2: 0xFFFFFFFFFFFFFFFF, 3: 0xFFFFFFFFFFFFFFFF, 6: 0xFFFF}
@@ -81,10 +82,10 @@ def field_values(
     The buffer is new and zeroed in each call: drivers add ECC counts to what lies in it (NVIDIA/go-nvml#46).
     Raises ReadError where the whole call fails.
     """
+    buffer = (c_char * (_FIELD.size * len(fields))).from_buffer_copy(_laid_out(tuple(fields)))
+    library.fill(_CALL, handle, len(fields), buffer)
     answers = []
-    for number, _, stamp, _, kind, code, union in _FIELD.iter_unpack(
-        library.call(_CALL, handle, list(fields))
-    ):
+    for number, _, stamp, _, kind, code, union in _FIELD.iter_unpack(buffer):
         value, error = 0.0, None
         try:
             value = _value(number, kind, code, union, wraps=wraps)
@@ -92,6 +93,13 @@ def field_values(
             error = failure
         answers.append(FieldAnswer(value, error, stamp / 1e6 if stamp > 0 else None))
     return answers
+
+
+@lru_cache(maxsize=64)
+def _laid_out(fields: tuple[int | tuple[int, int], ...]) -> bytes:
+    """What asks for them: ids and scopes, the rest zero."""
+    wanted = (each if isinstance(each, tuple) else (each, 0) for each in fields)
+    return b"".join(_FIELD.pack(number, scope, 0, 0, 0, 0, b"") for number, scope in wanted)
 
 
 def _value(number: int, kind: int, code: int, union: bytes, *, wraps: bool) -> float:

@@ -30,7 +30,7 @@ class Activity(NamedTuple):
 
 
 class Gpm:
-    """The samples of one GPU. One thread reads, another may free."""
+    """The samples of one GPU. One thread at a time reads, another may free."""
 
     __slots__ = (
         "_clock",
