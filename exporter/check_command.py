@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.blocks import KV_BYTES_PER_TOKEN
+from exporter.derive.pcie import PCIE_BYTES, PCIE_RATE, PCIE_SATURATION
 from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.gateways import of_gateway_kind
 from exporter.dialects.registry import of_kind
@@ -19,6 +20,7 @@ from exporter.live import read_all_once
 from exporter.observation import Observation
 from exporter.oddities import in_words
 from exporter.offers import SIGNALS, needed, offers
+from exporter.pcie_hint import hint, without_pcie_bytes
 from exporter.sample import EngineSample
 from exporter.sidecar import run_loop
 from exporter.signal import Signal
@@ -28,6 +30,7 @@ WIDTH = 118
 BY_SETTINGS = "in a --config FILE (docs/settings.md)"
 OF_NO_USE = "told by settings alone, and nothing else is made of it here"
 NOT_THERE = "its page has no"
+PCIE_OF_BYTES = (PCIE_BYTES, PCIE_RATE, PCIE_SATURATION)
 EVENTS = "made of events that this engine doesn't have"
 
 
@@ -73,7 +76,9 @@ def line_of(observation: Observation, facts: Mapping[str, EngineFacts]) -> Line:
     if observation.gateway is not None:
         return _gateway_line(status.name, seconds, observation.gateway)
     if sample is None:
-        return Line(status.name, status.kind, seconds, _given_now(observation))
+        untold = without_pcie_bytes(observation.gpus) if status.kind == "nvml" else ()
+        lack = (Lack(hint(untold), PCIE_OF_BYTES),) if untold else ()
+        return Line(status.name, status.kind, seconds, _given_now(observation), lacks=lack)
     known = facts.get(sample.engine) or EngineFacts()
     given = offers(sample, known)
     kind = f"{of_kind(sample.kind).title} {sample.generation}".rstrip()

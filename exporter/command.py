@@ -243,6 +243,7 @@ def _started_recorder(settings: RecorderSettings | None) -> Recorder | None:
         recorder.start()
     except RecordingError as error:
         raise UsageFailure(str(error)) from error
+    logger.info("recording into %s", recorder.path)
     return recorder
 
 

@@ -155,13 +155,19 @@ def _own_values(
     present = dict.fromkeys((*map(_SIGNAL, values), *own_signals))
     if failures:
         present[source_signals.DERIVE_ERRORS] = None
-    own = [_signal_info(signal, is_probed=signal in probed) for signal in present]
+    own = [*_signal_infos(tuple(present), probed)]
     own.append(Value(source_signals.BUILD_INFO, (settings.version,), 1.0, is_peak=False))
     own.extend(
         Value(source_signals.DERIVE_ERRORS, (name,), float(count), is_peak=False)
         for name, count in failures.items()
     )
     return own
+
+
+@lru_cache(maxsize=4)
+def _signal_infos(signals: tuple[Signal, ...], probed: frozenset[Signal]) -> tuple[Value, ...]:
+    """Nearly always the same as in the cycle before."""
+    return tuple(_signal_info(signal, is_probed=signal in probed) for signal in signals)
 
 
 @lru_cache(maxsize=1024)

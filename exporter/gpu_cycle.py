@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -44,11 +44,6 @@ class GpuState:
     memory: Mapping[str, Any] = field(default_factory=dict)
     told: Mapping[str, Told] = field(default_factory=dict)
 
-    @property
-    def values(self) -> Iterator[Value]:
-        """All of them."""
-        return chain.from_iterable(values for _, values in self.told.values())
-
 
 @dataclass(frozen=True, slots=True)
 class JoinState:
@@ -74,12 +69,8 @@ def after_samples(
 
 def fresh_values(gpus: Mapping[str, GpuState], now: float) -> list[Value]:
     """The values of all GPUs whose newest sample still holds."""
-    return [
-        value
-        for state in gpus.values()
-        if now - state.window.newest.at <= STALE_AFTER_SECONDS
-        for value in state.values
-    ]
+    fresh = (state for state in gpus.values() if now - state.window.newest.at <= STALE_AFTER_SECONDS)
+    return list(chain.from_iterable(values for state in fresh for _, values in state.told.values()))
 
 
 def identities_of(gpus: Mapping[str, GpuState], now: float) -> list[GpuIdentity]:
@@ -183,6 +174,9 @@ def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
     numbers would look as new as those they fill.
     """
     known = _named_once(samples)
+    alone = {sample.identity.uuid: sample for sample in known}
+    if len(alone) == len(known):  # as nearly everywhere: one source, or each tells of GPUs of its own
+        return alone
     newest: dict[str, float] = {}
     for sample in known:
         uuid = sample.identity.uuid
@@ -212,6 +206,8 @@ def _fell_off(sample: GpuSample) -> bool:
 def _named_once(samples: Iterable[GpuSample]) -> list[GpuSample]:
     """All samples, without MIG instances that one source calls by their number and another by their UUID."""
     everyone = list(samples)
+    if not any(sample.identity.parent_uuid for sample in everyone):
+        return everyone
     by_uuid = {
         (which.parent_uuid, which.gpu_instance)
         for which in (sample.identity for sample in everyone)

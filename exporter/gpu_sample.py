@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from exporter.pcie import link_bytes_per_second
 
+MOST_XIDS = 1000
+"""Numbers told of one GPU; drivers know some 150. What comes beyond is counted as ``OTHER_XID``."""
+OTHER_XID = -1
 GONE_SECONDS = 3600.0
 """A missing GPU is told of for this long; after that it was taken out on purpose, or nobody cares."""
 
@@ -176,10 +179,8 @@ class GpuSample(NamedTuple):
         return self._replace(**lacks) if self.up and other.up else self
 
     def sharing(self, earlier: GpuSample) -> GpuSample:
-        """Itself, with the very groups of ``earlier`` where they say the same: most change but every few seconds."""
-        if (self.identity, self.link, self.health) != (earlier.identity, earlier.link, earlier.health):
-            return self
-        return self._replace(identity=earlier.identity, link=earlier.link, health=earlier.health)
+        """Itself, with the very groups of ``earlier`` that say the same: most change but every few seconds."""
+        return GpuSample._make(old if new == old else new for new, old in zip(self, earlier, strict=True))
 
 
 _GROUPS = ("memory", "utilisation", "pcie", "link", "nvlink", "health", "processes")

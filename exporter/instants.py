@@ -25,24 +25,22 @@ _TIME = attrgetter("at")
 
 
 class Span(NamedTuple, Generic[S]):
-    """The samples around ``start`` and around ``end``; what lies between is ``window.samples[first:last]``."""
+    """The samples around ``start`` and around ``end``; what lies between is ``window.samples[first:last]``.
+
+    ``around`` are the two around the start and the two around the end.
+    """
 
     window: Window[S]
     start: float
     end: float
     first: int
     last: int
+    around: tuple[S, S, S, S]
 
     @property
     def samples(self) -> tuple[S, ...]:
         """All of them, from the last up to the start to the first from the end on."""
         return self.window.samples[self.first : self.last + 1]
-
-    @property
-    def around(self) -> tuple[S, S, S, S]:
-        """The two around the start and the two around the end."""
-        samples = self.window.samples
-        return samples[self.first], samples[self.first + 1], samples[self.last - 1], samples[self.last]
 
     def rise(self, counter: Callable[[S], float | None]) -> float | None:
         """What ``counter`` rose by from start to end; None where it is unknown beside an end, or fell."""
@@ -65,15 +63,14 @@ def span(window: Window[S], start: float, end: float) -> Span[S] | None:
     last = bisect_left(samples, end, key=_TIME)
     if first < 0 or last >= len(samples) or last <= first:
         return None
-    found = Span(window, start, end, first, last)
-    before_start, after_start, before_end, after_end = found.around
+    around = samples[first], samples[first + 1], samples[last - 1], samples[last]
+    before_start, after_start, before_end, after_end = around
     if window.restarted_between(before_start, after_end):
         return None
-    told_apart = (
-        before_start.at == start or after_start.at - before_start.at <= MOST_APART_SECONDS,
-        after_end.at == end or after_end.at - before_end.at <= MOST_APART_SECONDS,
+    is_told_apart = (before_start.at == start or after_start.at - before_start.at <= MOST_APART_SECONDS) and (
+        after_end.at == end or after_end.at - before_end.at <= MOST_APART_SECONDS
     )
-    return found if all(told_apart) else None
+    return Span(window, start, end, first, last, around) if is_told_apart else None
 
 
 def _at(before: S, after: S, counter: Callable[[S], float | None], instant: float) -> float | None:

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from exporter.observation import Observation
 from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED, SIGNALS
-from exporter.publication import Board, Publication
+from exporter.publication import Board
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.snapshot import Snapshot, Value
 from exporter.source_signals import SIGNAL_INFO
@@ -90,7 +90,7 @@ class LiveCycle(Generic[State]):
         )
         kept = self.keeper.values() if self.keeper else ()
         snapshot = replace(snapshot, values=snapshot.values + own + _OWN_INFO + kept)
-        self.board.newest = Publication(snapshot, tuple(each.status for each in observations))
+        self.board.publish(snapshot, tuple(each.status for each in observations))
         if self.keeper:
             self.keeper.put(snapshot)
 
@@ -111,6 +111,14 @@ class LiveCycle(Generic[State]):
                 self.skipped += missed
                 tick += missed
             self.run_once()
+            self._prepare(interval_seconds)
+
+    def _prepare(self, seconds: float) -> None:
+        """Have ready what is scraped before the next cycle."""
+        try:
+            self.board.prepare(time.monotonic(), seconds)
+        except Exception as error:  # noqa: BLE001 - one failure stays one failure: the scrape meets it as well
+            self._log(f"page: {error!r}", "the page can't be rendered", error)
 
     def _observe(self) -> list[Observation]:
         observations = []

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -49,7 +50,7 @@ class MetricsPage:
                 encodings = encodings + b"," + value if encodings else value
         wanted = negotiate(accept.decode("latin-1"))
         zipped = accepts_gzip(encodings)
-        body = self._board.newest.rendering.body(wanted, zipped=zipped)
+        body = self._board.scraped(wanted, time.monotonic(), zipped=zipped)
         headers = [
             (b"content-type", wanted.content_type.encode("latin-1")),
             (b"content-length", b"%d" % len(body)),

@@ -91,9 +91,11 @@ class Window(Generic[S]):
         if restarted or _restarted(sample, samples):
             restarts = (*restarts, sample.at)
         oldest = sample.at - self.horizon_seconds
-        restarts = tuple(at for at in restarts if at >= oldest)
+        if restarts and restarts[0] < oldest:
+            restarts = tuple(at for at in restarts if at >= oldest)
         kept = _thinned(samples, restarts, oldest, sample.at - FINE_SECONDS)
-        return Window((*kept, sample), restarts, self.horizon_seconds)
+        # plus, not stars: a minute's samples are touched once and not three times
+        return Window(kept + (sample,), restarts, self.horizon_seconds)  # noqa: RUF005
 
     @property
     def newest(self) -> S:
@@ -303,7 +305,7 @@ def _thinned(
     kept: list[S] = []
     for index, sample in enumerate(samples):
         if sample.at >= fine_from:
-            return (*kept, *samples[index:])
+            return samples if len(kept) == index else tuple(kept) + samples[index:]
         wide = not kept or sample.at - kept[-1].at >= COARSE_STEP_SECONDS
         if sample.at >= oldest and (wide or sample.at in restarts):
             kept.append(sample)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -197,19 +198,19 @@ def _source(window: Window[GpuSample], sources: Mapping[str, tuple[str, float]])
 
 def _ends(engine: Window[EngineSample], until: float) -> tuple[float, float] | None:
     """The newest quick reads of the engine, a minute apart, not later than ``until``."""
-    end = None
-    for sample in reversed(engine.samples):
-        if sample.at > until or sample.read_seconds > LONGEST_READ_SECONDS:
-            continue
-        if end is None:
-            if until - sample.at > LONGEST_GAP_SECONDS:
-                return None
-            end = sample.at
-        elif end - sample.at > LATEST_START_SECONDS:
-            return None
-        elif end - sample.at >= SHARE_SECONDS - START_SLACK_SECONDS:
-            return sample.at, end
-    return None
+    samples = engine.samples
+    end = next((each.at for each in reversed(samples) if each.at <= until and _is_quick(each)), -math.inf)
+    if until - end > LONGEST_GAP_SECONDS:
+        return None
+    # a minute of samples is not gone through one by one, each second
+    after_start = bisect_right(samples, START_SLACK_SECONDS - SHARE_SECONDS, key=lambda each: each.at - end)
+    quick = (samples[place].at for place in range(after_start - 1, -1, -1) if _is_quick(samples[place]))
+    start = next(quick, -math.inf)
+    return None if end - start > LATEST_START_SECONDS else (start, end)
+
+
+def _is_quick(sample: EngineSample) -> bool:
+    return sample.read_seconds <= LONGEST_READ_SECONDS
 
 
 def _total(parts: Sequence[Bytes]) -> Bytes:

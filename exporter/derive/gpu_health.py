@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from exporter.derive.phenomenon import EngineFacts, Phenomenon
-from exporter.gpu_sample import GpuHealth, GpuSample
+from exporter.derive.phenomenon import EngineFacts, Phenomenon, where_new
+from exporter.gpu_sample import MOST_XIDS, OTHER_XID, GpuHealth, GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
 
@@ -22,7 +22,8 @@ XID_ERRORS = Signal(
     Scope.GPU,
     "XID errors that the driver reported, by number, since the sidecar started. "
     f"{', '.join(sorted(RESET_XIDS, key=int))} need a reset of the GPU; 13, 31 and 43 are faults of the application. "
-    "A number has no series before its first error: ask gpu_xid_last_timestamp_seconds whether there was one.",
+    "A number has no series before its first error: ask gpu_xid_last_timestamp_seconds whether there was one. "
+    f"Beyond {MOST_XIDS} different numbers of a GPU, the rest are told together, as other.",
     Confidence.MEASURED,
     "events of the driver, counted by the reader",
     ("xids_total",),
@@ -215,7 +216,10 @@ def _health(window: Window[GpuSample], _facts: EngineFacts, state: XidState) -> 
     if now.xids_total or now.xid_last_at is not None:
         state = _xids(now, state)
     # a GPU that is lost has no health any more, but the XID that tells why
-    points = [Point(XID_ERRORS, (str(xid),), seen.events) for xid, seen in state.xids.items()]
+    points = [
+        Point(XID_ERRORS, ("other" if xid == OTHER_XID else str(xid),), seen.events)
+        for xid, seen in state.xids.items()
+    ]
     if state.last_at is not None:
         points.append(Point(XID_LAST, (), state.last_at))
     if now.health is not None:
@@ -235,9 +239,7 @@ def _xids(now: GpuSample, state: XidState) -> XidState:
     """
     reader = now.reader_started_at
     missed, xids = dict(state.missed.get(reader, {})), dict(state.xids)
-    for xid, count in now.xids_total:
-        if not _can_be(count):
-            continue
+    for xid, count in _bounded(now.xids_total, state.xids):
         seen = xids.get(xid, Seen(first_at=now.at))
         if xid not in missed:
             missed[xid] = _missed(seen, count, reader)
@@ -251,6 +253,21 @@ def _xids(now: GpuSample, state: XidState) -> XidState:
     return XidState(xids, dict([*others, (reader, missed)][-_READERS_KEPT:]), last_at)
 
 
+def _bounded(counts: Iterable[tuple[int, float]], known: Mapping[int, Seen]) -> list[tuple[int, float]]:
+    """The counts that can be; those of numbers beyond ``MOST_XIDS``, each of which would be a series, in one."""
+    told: dict[int, float] = {}
+    room = MOST_XIDS - len(known)
+    for xid, count in counts:
+        if not _can_be(count):
+            continue
+        place = xid
+        if xid not in known:
+            room -= 1
+            place = xid if room >= 0 else OTHER_XID
+        told[place] = told.get(place, 0.0) + count
+    return list(told.items())
+
+
 def _missed(seen: Seen, count: float, reader: float) -> float:
     """How many of the events ``seen`` a reader that began at ``reader`` has not counted, as it is first heard."""
     if reader > seen.newest_at:
@@ -258,10 +275,25 @@ def _missed(seen: Seen, count: float, reader: float) -> float:
     return 0.0 if reader <= seen.first_at else max(0.0, seen.events - count)
 
 
-ERRORS = Phenomenon(
-    "gpu_errors",
-    (PCIE_ERRORS, ECC_ERRORS, REMAPPED_ROWS, THROTTLE, RECOVERY, PERSISTENCE),
-    _errors,
-    ErrorState({}, {}, {}),
+def _errors_looked_at(window: Window[GpuSample]) -> tuple[object, ...] | None:
+    return None if window.restarted() else (window.newest.health,)
+
+
+def _health_looked_at(window: Window[GpuSample]) -> tuple[object, ...]:
+    now = window.newest
+    return (now.health, now.xids_total, now.xid_last_at, now.reader_started_at)
+
+
+ERRORS = where_new(
+    Phenomenon(
+        "gpu_errors",
+        (PCIE_ERRORS, ECC_ERRORS, REMAPPED_ROWS, THROTTLE, RECOVERY, PERSISTENCE),
+        _errors,
+        ErrorState({}, {}, {}),
+    ),
+    _errors_looked_at,
 )
-HEALTH = Phenomenon("gpu_health", (XID_ERRORS, XID_LAST, TEMPERATURE, POWER), _health, XidState({}, {}))
+HEALTH = where_new(
+    Phenomenon("gpu_health", (XID_ERRORS, XID_LAST, TEMPERATURE, POWER), _health, XidState({}, {})),
+    _health_looked_at,
+)

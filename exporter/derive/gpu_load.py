@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.derive.phenomenon import EngineFacts, stateless, where_new
 from exporter.gpu_sample import GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
@@ -52,4 +52,7 @@ def _derive(window: Window[GpuSample], _facts: EngineFacts) -> Iterator[Point]:
             yield Point(signal, (), value)
 
 
-LOAD = stateless("gpu_load", (GPU_BUSY, GPU_SM_ACTIVE, GPU_MEMORY_BANDWIDTH), _derive)
+LOAD = where_new(
+    stateless("gpu_load", (GPU_BUSY, GPU_SM_ACTIVE, GPU_MEMORY_BANDWIDTH), _derive),
+    lambda window: (window.newest.utilisation,),
+)

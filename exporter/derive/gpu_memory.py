@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.derive.phenomenon import EngineFacts, stateless, where_new
 from exporter.gpu_sample import GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
@@ -52,4 +52,7 @@ def _derive(window: Window[GpuSample], _facts: EngineFacts) -> Iterator[Point]:
             yield Point(signal, (), value)
 
 
-MEMORY = stateless("gpu_memory", (GPU_MEMORY_USED, GPU_MEMORY_RESERVED, GPU_MEMORY_TOTAL), _derive)
+MEMORY = where_new(
+    stateless("gpu_memory", (GPU_MEMORY_USED, GPU_MEMORY_RESERVED, GPU_MEMORY_TOTAL), _derive),
+    lambda window: (window.newest.memory,),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.derive.phenomenon import EngineFacts, stateless, where_new
 from exporter.gpu_sample import GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
@@ -44,4 +44,7 @@ def _derive(window: Window[GpuSample], _facts: EngineFacts) -> Iterator[Point]:
         yield Point(GPU_PROCESS_MEMORY, (str(pid),), -negative)
 
 
-PROCESSES = stateless("gpu_processes", (GPU_PROCESSES, GPU_PROCESS_MEMORY), _derive)
+PROCESSES = where_new(
+    stateless("gpu_processes", (GPU_PROCESSES, GPU_PROCESS_MEMORY), _derive),
+    lambda window: (window.newest.processes,),
+)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
+from exporter.derive.phenomenon import EngineFacts, stateless, where_new
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -65,24 +64,13 @@ ENGINE_GPU_INFO = Signal(
 )
 
 
-class InventoryState(NamedTuple):
-    """What was last seen of a GPU, and what was said of it: nearly always the same again."""
-
-    seen: tuple[object, ...] = ()
-    told: tuple[Point, ...] = ()
-
-
-def _inventory(
-    window: Window[GpuSample], _facts: EngineFacts, state: InventoryState
-) -> tuple[InventoryState, tuple[Point, ...]]:
+def _looks_at(window: Window[GpuSample]) -> tuple[object, ...]:
     now = window.newest
-    seen = (now.up, now.down_because, now.identity, now.errors_total)
-    if seen != state.seen:
-        state = InventoryState(seen, tuple(_told(now)))
-    return state, state.told
+    return (now.up, now.down_because, now.identity, now.errors_total)
 
 
-def _told(now: GpuSample) -> Iterator[Point]:
+def _inventory(window: Window[GpuSample], _facts: EngineFacts) -> Iterator[Point]:
+    now = window.newest
     yield Point(GPU_UP, (), float(now.up))
     if not now.up and now.down_because:
         yield Point(GPU_DOWN_INFO, (now.down_because,), 1.0)
@@ -98,7 +86,7 @@ def _join(join: Join, _facts: EngineFacts) -> Iterator[Point]:
         yield Point(ENGINE_GPU_INFO, (window.newest.identity.uuid,), 1.0)
 
 
-INVENTORY = Phenomenon(
-    "gpu_inventory", (GPU_UP, GPU_DOWN_INFO, GPU_INFO, GPU_READ_ERRORS), _inventory, InventoryState()
+INVENTORY = where_new(
+    stateless("gpu_inventory", (GPU_UP, GPU_DOWN_INFO, GPU_INFO, GPU_READ_ERRORS), _inventory), _looks_at
 )
 JOIN = stateless("engine_gpus", (ENGINE_GPU_INFO,), _join)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from exporter.derive.flow import RATE_SECONDS, Flow, Reading
-from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.derive.phenomenon import EngineFacts, Phenomenon, where_new
 from exporter.gpu_sample import GpuSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
@@ -93,4 +93,14 @@ def _derive(
     return state, points
 
 
-NVLINK = Phenomenon("nvlink", (NVLINK_BYTES, NVLINK_RATE, NVLINK_LINKS), _derive, NvLinkState())
+def _looks_at(window: Window[GpuSample]) -> tuple[object, ...] | None:
+    """What is told again until the links are read the next time; not where each sample is a reading of its own."""
+    nvlink = window.newest.nvlink
+    if window.restarted() or (nvlink is not None and nvlink.read_at is None):
+        return None
+    return (nvlink,)
+
+
+NVLINK = where_new(
+    Phenomenon("nvlink", (NVLINK_BYTES, NVLINK_RATE, NVLINK_LINKS), _derive, NvLinkState()), _looks_at
+)

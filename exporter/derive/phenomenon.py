@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from exporter.signal import Point, Signal
 
@@ -67,3 +67,29 @@ def stateless(
         return state, list(derive(seen, facts))
 
     return Phenomenon(name, signals, run, None)
+
+
+class Kept(NamedTuple, Generic[State]):
+    """What was last derived from, the state after it, and what was told of it."""
+
+    state: State
+    looked_at: tuple[object, ...] | None = None
+    told: Sequence[Point] = ()
+
+
+def where_new(
+    phenomenon: Phenomenon[Seen, State], looks_at: Callable[[Seen], tuple[object, ...] | None]
+) -> Phenomenon[Seen, Kept[State]]:
+    """The same phenomenon, derived only where what it ``looks_at`` has changed; always where that is None.
+
+    Derived twice from the same it must tell the same, and its state must stand still; facts have to be fixed.
+    """
+
+    def derive(seen: Seen, facts: EngineFacts, kept: Kept[State]) -> tuple[Kept[State], Sequence[Point]]:
+        now = looks_at(seen)
+        if now is not None and now == kept.looked_at:
+            return kept, kept.told
+        state, told = phenomenon.derive(seen, facts, kept.state)
+        return Kept(state, now, told), told
+
+    return Phenomenon(phenomenon.name, phenomenon.signals, derive, Kept(phenomenon.initial))

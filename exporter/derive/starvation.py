@@ -125,9 +125,13 @@ def _seen(watch: Watch, window: Window[GpuSample], works: bool | None) -> Watch:
     while stretches and stretches[0].at <= after.at - STARVED_SECONDS:
         stretches = stretches[1:]
     if MERGE_BELOW_SECONDS <= after.at - before.at <= LONGEST_GAP_SECONDS and not window.restarted():
-        rates = _rates(before, after)
-        slow = _slow(after, rates, watch.slow)
-        starved = _starved(works, _idle(after.utilisation), _saturated(after, rates, slow))
+        idle = _idle(after.utilisation)
+        if _is_slower(after) or not (works is False or idle is False):
+            rates = _rates(before, after)
+            slow = _slow(after, rates, watch.slow)
+            starved = _starved(works, idle, _saturated(after, rates, slow))
+        else:  # as of nearly every GPU that is used: whatever its link carries, it doesn't wait for it
+            slow, starved = None, False
         if starved is not None:
             began_at = before.at
             if stretches and stretches[-1].at == before.at and stretches[-1].starved is starved:
@@ -165,10 +169,16 @@ def _rate(then: Reading, now: Reading) -> float:
     return (moved or 0.0) / (now.at - then.at) if told else math.nan
 
 
+def _is_slower(now: GpuSample) -> bool:
+    """Whether the link runs at a lower generation than it can."""
+    link = now.link
+    return link is not None and 0 < (link.generation or 0) < (link.max_generation or 0)
+
+
 def _slow(now: GpuSample, rates: tuple[float, float], before: Slow | None) -> Slow | None:
     """What ``before`` has become: a link that wakes, or carries nothing for as long as rates go back, isn't slow."""
     link = now.link
-    if link is None or not link.generation or link.generation >= (link.max_generation or 0):
+    if link is None or not _is_slower(now):
         return None
     most = capacity(link)
     if most is not None and any(rate >= TRAFFIC_OF_LINK * most for rate in rates):

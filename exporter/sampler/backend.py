@@ -81,7 +81,7 @@ class Event(NamedTuple):
 
 
 class Device(Protocol):
-    """One GPU or MIG instance; called from one thread only. Each read raises ReadError."""
+    """One GPU or MIG instance; called by one thread at a time, not always the same. Each read raises ReadError."""
 
     @property
     def identity(self) -> GpuIdentity:

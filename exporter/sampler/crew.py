@@ -1,4 +1,4 @@
-"""Opens the library and keeps a thread at each GPU; no call of the library is ever made by who asks here."""
+"""Opens the library and has all GPUs read; no call of the library is ever made by who asks here."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from exporter.sampler.backend import Backend, Device, ReadError, Remedy
 from exporter.sampler.events import EventThread
 from exporter.sampler.frame import HUNG_SECONDS, REOPEN_EXIT, Trouble, Unopened
 from exporter.sampler.gpu_reader import GpuReader, Terms
-from exporter.sampler.gpu_thread import GpuThread
 from exporter.sampler.log import log, where
 from exporter.sampler.options import Options
 from exporter.sampler.pace import Pace
 from exporter.sampler.pcie_meter import PcieMeter
 from exporter.sampler.reasons import Reason, advice, advised, is_failure
+from exporter.sampler.shift import Shift
 
 SCAN_SECONDS = 30.0
 """Between two looks at which GPUs and MIG instances there are."""
@@ -58,7 +58,7 @@ class Crew(threading.Thread):
         self._options, self._wake = options, wake
         self._terms = Terms(pace, time.monotonic, self.reopen, options.processes)
         self._backend: Backend | None = None
-        self._threads: dict[str, GpuThread] = {}
+        self._shift = Shift(self.ending)
 
     def trouble(self, now: float) -> Trouble | None:
         """Why nothing can be read at all, if that is so."""
@@ -101,7 +101,7 @@ class Crew(threading.Thread):
         """
         deadline = time.monotonic() + seconds
         self.ending.set()
-        threads = [self, *self._threads.values(), *([self.events] if self.events else [])]
+        threads = [self, *self._shift.threads, *([self.events] if self.events else [])]
         for each in threads:
             if each.is_alive():
                 each.join(max(0.0, deadline - time.monotonic()))
@@ -173,7 +173,7 @@ class Crew(threading.Thread):
         """A reader for each GPU that is new. A GPU stays, whatever becomes of it; a MIG instance may go."""
         known = {reader.identity.uuid: reader for reader in self.readers}
         found = {device.identity.uuid: device for device in devices}
-        # All at the same ticks: threads that wake together find in the caches what the one before them has read.
+        # All at the same ticks: what is read together finds in the caches what the one before it has left there.
         first_at = time.monotonic()
         for uuid, device in found.items():
             if uuid not in known:
@@ -191,15 +191,11 @@ class Crew(threading.Thread):
         return GpuReader(device, meter, self._terms, first_at)
 
     def _set_to_work(self) -> None:
-        teams: dict[str, list[GpuReader]] = {}
+        teams: dict[str, tuple[GpuReader, ...]] = {}
         for reader in self.readers:
-            teams.setdefault(reader.identity.parent_uuid or reader.identity.uuid, []).append(reader)
-        for uuid, thread in self._threads.items():
-            thread.readers = tuple(teams.pop(uuid, ()))
-        for uuid, team in teams.items():
-            thread = self._threads[uuid] = GpuThread(uuid, self.ending)
-            thread.readers = tuple(team)
-            thread.start()
+            name = reader.identity.parent_uuid or reader.identity.uuid
+            teams[name] = (*teams.get(name, ()), reader)
+        self._shift.assign(teams)
 
 
 class _BackendNameError(Exception):

@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from exporter.gpu_sample import GpuSample
+from exporter.gpu_sample import MOST_XIDS, OTHER_XID, GpuSample
 from exporter.sampler.backend import Backend, ReadError, Remedy
 from exporter.sampler.log import log, where
 from exporter.sampler.reasons import Reason, is_failure
 
-WAIT_SECONDS = 0.5
+WAIT_SECONDS = 1.0
 """For an event, at a time: the sampler can end between two waits, and close the library."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
@@ -77,6 +77,8 @@ class EventThread(threading.Thread):
 
     def _count(self, uuid: str, xid: int) -> None:
         counts = dict(self._seen.get(uuid, ((), 0.0))[0])
+        if xid not in counts and len(counts) >= MOST_XIDS:
+            xid = OTHER_XID
         counts[xid] = counts.get(xid, 0.0) + 1
         # replaced as a whole: others read it meanwhile
         self._seen[uuid] = (tuple(sorted(counts.items())), time.monotonic())

@@ -17,16 +17,20 @@ def finite(value: Group) -> Group:
     A field that may be unknown becomes None, a pair of a word and such a number goes. Raises ReadError
     where the value says nothing without it.
     """
-    if _is_sound(value):  # as almost always: nothing is to be built anew
+    if not isinstance(value, tuple) or _is_sound(value):  # as almost always: nothing is to be built anew
         return value
     cleaned: Group = _cleaned(value)
     return cleaned
 
 
-def _is_sound(value: object) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_is_sound, value))
-    return not _is_wrong(value)
+def _is_sound(values: tuple[object, ...]) -> bool:
+    for value in values:
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                return False
+        elif isinstance(value, tuple) and not _is_sound(value):
+            return False
+    return True
 
 
 def _is_wrong(value: object) -> bool:

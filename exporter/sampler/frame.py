@@ -36,7 +36,7 @@ class Unopened(NamedTuple):
 
 
 class Hung(NamedTuple):
-    """A GPU whose thread has been reading one group since ``since``; its sample just ages.
+    """A GPU of which one group has been read since ``since`` without an end; its sample just ages.
 
     Without ``uuid``, a call that is about no one GPU, and ``group`` says in words which.
     """

@@ -1,4 +1,8 @@
-"""Reads one GPU or MIG instance, group by group: what fails costs its own group and nothing else."""
+"""Reads one GPU or MIG instance, group by group: what fails costs its own group and nothing else.
+
+A second is read in two turns: bytes over PCIe first, then the rest. Whoever reads several GPUs counts the bytes of
+all before the rest of any, so that no counter wraps while the others' health is asked for.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ class Terms(NamedTuple):
 
 
 class GpuReader:
-    """Used by one thread, which calls ``turn`` at ``due_at``; others read ``sample``, ``inside`` and the sums.
+    """Used by one thread at a time, which calls ``turn`` at ``due_at``; others read ``sample``, ``inside``, the sums.
 
     ``meter`` is None for one that has no bytes of its own, a MIG instance. ``first_at`` is its first tick.
     """
@@ -76,11 +80,13 @@ class GpuReader:
         self._down_because = ""
         self._lost: ReadError | None = None
         self._ask_again_at = 0.0
-        self._is_second = True
+        self._second_began: float | None = None
+        """When the second began of which all but the bytes is still to be read."""
         self._seconds_down = FIRST_SECONDS_DOWN
         # PCIe goes first: its totals are to be those of the instant that the sample bears.
         # A total told once more would say that nothing moved, and all of it in the second after.
-        self._groups = [Group("pcie", self._pcie_seconds, self._pcie, first_at, holds=False)] if meter else []
+        self._bytes = Group("pcie", self._pcie_seconds, self._pcie, first_at, holds=False) if meter else None
+        self._groups = [self._bytes] if self._bytes else []
         self._groups += [
             Group(name, _always(seconds), read, first_at)
             for name, seconds, read in self._others(device, processes=terms.processes)
@@ -108,25 +114,50 @@ class GpuReader:
         return None if wanted is None else self._pace.stretched(wanted)
 
     @property
+    def owes(self) -> bool:
+        """Whether the next turn is the second one of a second: what can wait for the bytes of other GPUs."""
+        return self._second_began is not None
+
+    @property
     def due_at(self) -> float:
         """When the next turn is due."""
-        if self._down_by is not None:
+        if self._second_began is not None:
+            return self._second_began
+        if self._bytes is None or self._bytes.dropped or self._down_by is not None:
             return self._second_at
-        return min(self._second_at, *(each.due_at for each in self._groups if not each.dropped))
+        return min(self._second_at, self._bytes.due_at)
 
     def turn(self) -> None:
-        """Read what is due and, each second, make a sample of it. Raises nothing that is expected."""
-        now = self._clock()
-        is_second = self._is_second = now >= self._second_at
-        if self._down_by is None or self._is_back(self._down_by, now):
-            self._read_due(now, is_second=is_second)
-        if is_second:
-            self._second_at = next_tick(self._second_at, SAMPLE_SECONDS, now)
-        if is_second or self._lost is not None:
-            self.sample = self._composed(now)
-            self.has_read = True
+        """Count bytes; or, where it ``owes`` that, read the rest and make a sample. Raises nothing that is expected."""
+        if self._second_began is None:
+            self._begin(self._clock())
+        else:
+            self._finish(self._second_began)
         if self._lost is not None:  # only now: the last frame is to hold what is told of it here
             self._reopen(self._lost)
+
+    def _begin(self, now: float) -> None:
+        if now >= self._second_at:
+            self._second_began = now
+            self._second_at = next_tick(self._second_at, SAMPLE_SECONDS, now)
+        group = self._bytes
+        if self._down_by is not None or group is None or group.dropped:
+            return
+        if self.owes or group.due_at <= now:
+            group.put_off(now)
+            self._read(group)
+            if self._lost is not None:
+                self._compose(now)
+
+    def _finish(self, now: float) -> None:
+        if self._down_by is None or self._is_back(self._down_by, now):
+            self._read_due(now)
+        self._compose(now)
+
+    def _compose(self, now: float) -> None:
+        self._second_began = None
+        self.sample = self._composed(now)
+        self.has_read = True
 
     def _is_back(self, group: Group, now: float) -> bool:
         """Ask what said that the GPU is down, every now and then; gives whether it answers."""
@@ -140,9 +171,9 @@ class GpuReader:
         self._down_by, self._down_because = None, ""
         return True
 
-    def _read_due(self, now: float, *, is_second: bool) -> None:
+    def _read_due(self, now: float) -> None:
         for group in self._groups:
-            if group.dropped or not (group.due_at <= now or (is_second and group.name == "pcie")):
+            if group.dropped or group.due_at > now:
                 continue
             group.put_off(now)
             if self._read(group) in {Remedy.DEVICE_DOWN, Remedy.REOPEN}:
@@ -199,7 +230,7 @@ class GpuReader:
         if self._meter is None:
             return None
         self._meter.poll()
-        return self._meter.traffic() if self._is_second else _BETWEEN
+        return self._meter.traffic() if self.owes else _BETWEEN
 
     def _told(self, link: PcieLink) -> PcieLink:
         if self._meter:
@@ -207,14 +238,14 @@ class GpuReader:
         return link
 
     def _composed(self, now: float) -> GpuSample:
-        errors = Counter(self.errors)
-        for part, reason, count in self._left_out():
-            errors[part, reason] += round(count)
+        errors, left_out = self.errors, self._left_out()
+        if left_out:
+            errors = errors + Counter({(part, reason): round(count) for part, reason, count in left_out})
         told = tuple((group, reason, float(count)) for (group, reason), count in errors.items())
-        sample = GpuSample(now, self.identity, reader_started_at=self._started_at, errors_total=told)
+        found: dict[str, Any] = {"reader_started_at": self._started_at, "errors_total": told}
         if self._down_by is not None:
-            return sample._replace(up=False, down_because=self._down_because)
-        return sample._replace(**{group.name: group.fresh(now) for group in self._groups})
+            return GpuSample(now, self.identity, up=False, down_because=self._down_because, **found)
+        return GpuSample(now, self.identity, **found, **{each.name: each.fresh(now) for each in self._groups})
 
 
 def _always(seconds: float) -> Callable[[], float]:

@@ -35,7 +35,7 @@ _WHOLE = 100
 
 
 class NvmlDevice:
-    """One GPU. Its handle is kept; one thread calls its methods, another may ``close`` it."""
+    """One GPU. Its handle is kept; one thread at a time calls its methods, another may ``close`` it."""
 
     __slots__ = (
         "_clock",

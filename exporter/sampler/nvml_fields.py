@@ -7,8 +7,11 @@ driver; above, releases have moved them, and a wrong one gives a number that loo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_char
+from functools import lru_cache
 from math import isfinite
-from typing import Any, NamedTuple
+from struct import Struct
+from typing import NamedTuple
 
 from exporter.sampler.backend import ReadError, Remedy
 from exporter.sampler.nvml_errors import error_of_code
@@ -49,7 +52,9 @@ THROTTLE_NANOSECONDS = {
 _RECOVERY_ACTION = {"570": 230, "575": 230, "580": 230, "590": 230, "595": 230, "615": 230}
 """By the driver's branch: read in nvidia-ml-py of that branch, 570.86 to 615.71. 560 has no such field."""
 
-_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+_FIELD = Struct("@IIqqIi8s")
+"""nvmlFieldValue_t: fieldId, scopeId, timestamp, latencyUsec, valueType, nvmlReturn, value (nvml.h)."""
+_MEMBERS = tuple(map(Struct, ("@d", "@I", "@L", "@Q", "@q", "@i", "@H")))
 """Of the union, by valueType. The others hold what lay there before (icl-utk-edu/papi#564)."""
 _BLANKS = {1: 0xFFFFFFFF, 2: 0xFFFFFFFFFFFFFFFF, 3: 0xFFFFFFFFFFFFFFFF, 6: 0xFFFF}
 """All ones stand for not available, where a type is unsigned."""
@@ -77,25 +82,32 @@ def field_values(
     The buffer is new and zeroed in each call: drivers add ECC counts to what lies in it (NVIDIA/go-nvml#46).
     Raises ReadError where the whole call fails.
     """
-    return [_answer(field, wraps=wraps) for field in library.call(_CALL, handle, list(fields))]
+    buffer = (c_char * (_FIELD.size * len(fields))).from_buffer_copy(_laid_out(tuple(fields)))
+    library.fill(_CALL, handle, len(fields), buffer)
+    answers = []
+    for number, _, stamp, _, kind, code, union in _FIELD.iter_unpack(buffer):
+        value, error = 0.0, None
+        try:
+            value = _value(number, kind, code, union, wraps=wraps)
+        except ReadError as failure:
+            error = failure
+        answers.append(FieldAnswer(value, error, stamp / 1e6 if stamp > 0 else None))
+    return answers
 
 
-def _answer(field: Any, *, wraps: bool) -> FieldAnswer:  # noqa: ANN401 - a structure of ctypes
-    stamp = field.timestamp / 1e6 if field.timestamp > 0 else None
-    try:
-        return FieldAnswer(_value(field, wraps=wraps), None, stamp)
-    except ReadError as error:
-        return FieldAnswer(0, error, stamp)
+@lru_cache(maxsize=64)
+def _laid_out(fields: tuple[int | tuple[int, int], ...]) -> bytes:
+    """What asks for them: ids and scopes, the rest zero."""
+    wanted = (each if isinstance(each, tuple) else (each, 0) for each in fields)
+    return b"".join(_FIELD.pack(number, scope, 0, 0, 0, 0, b"") for number, scope in wanted)
 
 
-def _value(field: Any, *, wraps: bool) -> float:  # noqa: ANN401 - a structure of ctypes
-    call = f"{_CALL} {field.fieldId}"
-    if field.nvmlReturn:
-        raise error_of_code(call, field.nvmlReturn)
-    kind = field.valueType
-    if not 0 <= kind < len(_MEMBERS):
-        raise ReadError("bad_value", Remedy.DROP, f"{call}: a value of the unknown type {kind}")
-    value: float = getattr(field.value, _MEMBERS[kind])
+def _value(number: int, kind: int, code: int, union: bytes, *, wraps: bool) -> float:
+    if code:
+        raise error_of_code(f"{_CALL} {number}", code)
+    if kind >= len(_MEMBERS):
+        raise ReadError("bad_value", Remedy.DROP, f"{_CALL} {number}: a value of the unknown type {kind}")
+    value: float = _MEMBERS[kind].unpack_from(union)[0]
     if (kind == 0 and not isfinite(value)) or (not wraps and value == _BLANKS.get(kind)):
-        raise ReadError("no_data", Remedy.SKIP, f"{call}: blank")
+        raise ReadError("no_data", Remedy.SKIP, f"{_CALL} {number}: blank")
     return value

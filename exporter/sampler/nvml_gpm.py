@@ -30,9 +30,19 @@ class Activity(NamedTuple):
 
 
 class Gpm:
-    """The samples of one GPU. One thread reads, another may free."""
+    """The samples of one GPU. One thread at a time reads, another may free."""
 
-    __slots__ = ("_clock", "_handle", "_last", "_library", "_lock", "_metrics", "_samples", "activity")
+    __slots__ = (
+        "_clock",
+        "_handle",
+        "_last",
+        "_library",
+        "_lock",
+        "_metrics",
+        "_places",
+        "_samples",
+        "activity",
+    )
 
     def __init__(self, library: Library, handle: object, clock: Callable[[], float]) -> None:
         self._library = library
@@ -41,6 +51,7 @@ class Gpm:
         self._lock = Lock()
         self._samples: list[Any] = []  # the older one first
         self._metrics: Any = None
+        self._places: list[Any] = []
         self._last: tuple[float, float] | None = None
         self.activity: Activity | None = None
 
@@ -86,6 +97,7 @@ class Gpm:
             for place, number in enumerate(_METRICS):
                 metrics.metrics[place].metricId = number
             self._metrics = metrics
+            self._places = [metrics.metrics[place] for place in range(len(_METRICS))]
         while len(self._samples) < 2:  # noqa: PLR2004 - a pair
             self._samples.append(self._library.call("nvmlGpmSampleAlloc"))
 
@@ -93,7 +105,7 @@ class Gpm:
         # after the turn the newer sample lies first
         self._metrics.sample1, self._metrics.sample2 = self._samples[1], self._samples[0]
         self._library.call("nvmlGpmMetricsGet", self._metrics)
-        told = {metric: self._value(place) for place, metric in enumerate(_METRICS)}
+        told = dict(zip(_METRICS, map(_value, self._places), strict=True))
         since, at = sum(last) / 2, sum(now) / 2
         self.activity = Activity(at, _ratio(told[_SM_UTIL]), _ratio(told[_DRAM_BANDWIDTH]))
         return ByteRates(
@@ -105,10 +117,10 @@ class Gpm:
             slack_seconds=(last[1] - last[0] + now[1] - now[0]) / 2,
         )
 
-    def _value(self, place: int) -> float | None:
-        metric = self._metrics.metrics[place]
-        value: float = metric.value
-        return None if metric.nvmlReturn or not isfinite(value) or value < 0 else value
+
+def _value(metric: Any) -> float | None:  # noqa: ANN401 - a structure of ctypes
+    value: float = metric.value
+    return None if metric.nvmlReturn or not isfinite(value) or value < 0 else value
 
 
 def _ratio(percent: float | None) -> float | None:

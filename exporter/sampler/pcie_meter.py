@@ -24,7 +24,7 @@ _TOO_SOON_SECONDS = 0.002
 
 
 class PcieMeter:
-    """The traffic of one device, by one thread. ``window``: whether the 20 ms window may be used.
+    """The traffic of one device, by one thread at a time. ``window``: whether the 20 ms window may be used.
 
     Reading with that window takes some 40 ms.
     """

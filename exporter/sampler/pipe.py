@@ -6,7 +6,11 @@ import json
 import os
 import stat
 
+from exporter.gpu_sample import GpuSample
 from exporter.sampler.frame import Frame
+
+_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_GPUS = Frame._fields.index("gpus")
 
 
 def never_block(descriptor: int) -> None:
@@ -15,9 +19,31 @@ def never_block(descriptor: int) -> None:
         os.set_blocking(descriptor, False)
 
 
-def line_of(frame: Frame) -> bytes:
-    """A frame as one line of JSON. Raises ValueError for one that holds NaN or infinity."""
-    return json.dumps(frame, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+class FrameLines:
+    """Frames as lines of JSON. What is as in the frame before is not written anew: of a GPU, most."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[tuple[GpuSample, list[str]], ...] = ()
+
+    def line(self, frame: Frame) -> bytes:
+        """A frame as one line. Raises ValueError for one that holds NaN or infinity."""
+        before = self._newest
+        self._newest = tuple(
+            (sample, _parts(sample, *(before[place] if place < len(before) else (None, []))))
+            for place, sample in enumerate(frame.gpus)
+        )
+        gpus = ",".join(f"[{','.join(parts)}]" for _, parts in self._newest)
+        head, tail = (_JSON(values)[1:-1] for values in (frame[:_GPUS], frame[_GPUS + 1 :]))
+        return f"[{head},[{gpus}],{tail}]\n".encode()
+
+
+def _parts(sample: GpuSample, earlier: GpuSample | None, written: list[str]) -> list[str]:
+    if earlier is None:
+        return list(map(_JSON, sample))
+    return [
+        text if value is old or value == old else _JSON(value)
+        for value, old, text in zip(sample, earlier, written, strict=True)
+    ]
 
 
 class LineWriter:

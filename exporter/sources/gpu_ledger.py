@@ -131,6 +131,8 @@ class GpuLedger:
 
     def _with_all_errors(self, sample: GpuSample) -> GpuSample:
         uuid = sample.identity.uuid
+        if not self.errors:  # as nearly always, and each sample has been made anew already
+            return sample
         errors = tuple(
             (group, reason, float(count)) for (of, group, reason), count in self.errors.items() if of == uuid
         )

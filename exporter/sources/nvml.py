@@ -14,6 +14,7 @@ from exporter import sampler_signals as signals
 from exporter.gpu_sample import GpuSample
 from exporter.gpu_settings import GpuSettings
 from exporter.observation import Observation, SourceStatus
+from exporter.pcie_hint import hint, without_pcie_bytes
 from exporter.sampler.frame import HUNG_SECONDS, Frame
 from exporter.sampler.reasons import Reason, advice
 from exporter.signal import Signal
@@ -26,6 +27,8 @@ from exporter.sources.xid_words import XidWords
 NAME = "nvml"
 FIRST_FRAME_SECONDS = 3.0
 """What a single read waits for: Python starts, the library opens, each GPU is read once."""
+
+_MOST_UNREAD = 4
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +54,17 @@ class NvmlSource:
         self._ledger = GpuLedger(self._offset)
         self._decoder = msgspec.json.Decoder(Frame)
         self._process = SamplerProcess(
-            _arguments(settings), self._take, self._failed, command=command, pauses_seconds=pauses_seconds
+            _arguments(settings), self._hear, self._failed, command=command, pauses_seconds=pauses_seconds
         )
+        self._unread: list[bytes] = []
+        """Lines that wait for the next cycle."""
         self._errors: Counter[str] = Counter()
         self._failure: tuple[str, str] | None = None
         self._has_shown = asyncio.Event()
         self._said: frozenset[str] = frozenset()
         self._xids = XidWords(logger)
         self._greeted = ""
+        self._has_hinted, self._has_other_bytes = False, settings.pcie_window or settings.dcgm is not None
 
     @property
     def name(self) -> str:
@@ -90,6 +96,7 @@ class NvmlSource:
 
     def observe(self) -> Observation:
         """All GPUs that were ever seen, however old, and how the reading goes."""
+        self._read_on()
         now = self._clock()
         silent_because = self._failure[0] if self._failure else Reason.HUNG
         awake_since = self._process.awake_since() + self._offset
@@ -97,6 +104,7 @@ class NvmlSource:
         self._xids.take(gpus)
         complaints = self._complaints(gpus)
         self._say(complaints)
+        self._say_window(gpus)
         line = next(iter(complaints.values()), "")
         if len(complaints) > 1:
             line += f" (and {len(complaints) - 1} more)"
@@ -108,6 +116,17 @@ class NvmlSource:
             errors[each] += round(count)
         status = SourceStatus(NAME, "nvml", answering, looked_at, None, tuple(sorted(errors.items())), line)
         return Observation(status, gpus=gpus, own=self._own(fresh=is_fresh))
+
+    def _hear(self, line: bytes) -> None:
+        """Keep a line for the cycle, which is awake anyway; the first ones are waited for."""
+        self._unread.append(line)
+        if len(self._unread) > _MOST_UNREAD or not self._has_shown.is_set():
+            self._read_on()
+
+    def _read_on(self) -> None:
+        lines, self._unread = self._unread, []
+        for line in lines:
+            self._take(line)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -128,6 +147,7 @@ class NvmlSource:
             self._has_shown.set()
 
     def _failed(self, reason: str, line: str) -> None:
+        self._read_on()  # what was heard before it
         self._errors[reason] += 1
         self._failure = (reason, line)
         self._has_shown.set()
@@ -163,6 +183,13 @@ class NvmlSource:
         if self._said and not complaints:
             logger.info("GPUs: all that there are can be read again")
         self._said = frozenset(complaints)
+
+    def _say_window(self, gpus: Sequence[GpuSample]) -> None:
+        """Log once which setting would give PCIe bytes, where no GPU has them without it."""
+        untold = () if self._has_hinted or self._has_other_bytes else without_pcie_bytes(gpus)
+        if untold:
+            self._has_hinted = True
+            logger.info("nvml: %s", hint(untold))
 
     def _own(self, *, fresh: bool) -> tuple[Value, ...]:
         frame, spent = self._ledger.newest, self._ledger.spent

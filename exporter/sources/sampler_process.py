@@ -33,7 +33,8 @@ GRACE_SECONDS = 5.0
 """From SIGTERM on; whoever still lives then is held by the kernel."""
 PAUSES_SECONDS = (1.0, 60.0)
 """Before it is started again: the first and, each time doubled, the longest."""
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 1.5
+"""Longer than what lies between two lines."""
 _ENDING_SECONDS = 0.1
 """Between two looks at one that has closed its output and will be gone in a moment."""
 _MOST_LINES_LOGGED = 20
@@ -69,6 +70,7 @@ class SamplerProcess:
         self._told_at: float | None = None
         self._has_said_held = False
         self._output_ended = asyncio.Event()
+        self._look: asyncio.Timeout | None = None
         self._words: list[str] = []
 
     @property
@@ -122,7 +124,9 @@ class SamplerProcess:
                 await asyncio.sleep(_ENDING_SECONDS)
             else:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._output_ended.wait(), _LOOK_SECONDS)
+                    async with asyncio.timeout(_LOOK_SECONDS) as self._look:
+                        await self._output_ended.wait()
+                self._look = None
             self._watch(process)
         self._close_pipes(process)
         self._explain_end(process.returncode)
@@ -153,7 +157,12 @@ class SamplerProcess:
         return process
 
     def _hear(self, line: bytes) -> None:
+        self._awake_since = self.awake_since()
         self._heard_at, self._patience = time.monotonic(), HUNG_SECONDS
+        self._looked_at = self._heard_at
+        if self._look is not None and not self._look.expired():
+            # one that speaks needs no look: that saves a waking up a second
+            self._look.reschedule(asyncio.get_running_loop().time() + _LOOK_SECONDS)
         self._take(line)
 
     def _note(self, line: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from exporter.gpu_sample import GpuSample
+from exporter.gpu_sample import OTHER_XID, GpuSample
 
 QUIET_SECONDS = 600.0
 """Between two lines about one XID of one GPU; the later one says how many there were."""
@@ -32,5 +32,6 @@ class XidWords:
         if count > said and (not said_at or sample.at - said_at >= QUIET_SECONDS):
             index = "" if which.device_index is None else f" {which.device_index}"
             times = "" if count == 1 else f", {count:.0f} times by now"
-            self._log.warning("XID %d on GPU%s (%s)%s", xid, index, which.uuid, times)
+            name = "of other numbers" if xid == OTHER_XID else xid
+            self._log.warning("XID %s on GPU%s (%s)%s", name, index, which.uuid, times)
             self._said[which.uuid, xid] = (count, sample.at)

@@ -25,7 +25,7 @@ from exporter.dialects.gateways import of_gateway_kind
 from exporter.exposition import Reader
 from exporter.gateway_offers import GATEWAY_SIGNALS, gateway_offers
 from exporter.gateway_sample import GatewaySample
-from exporter.gpu_sample import GpuIdentity, GpuSample
+from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample, PcieTraffic
 from exporter.observation import Observation, SourceStatus
 from exporter.oddities import ODDITIES, in_words
 from exporter.offers import SIGNALS
@@ -201,3 +201,18 @@ def test_every_oddity_there_is_has_its_meaning() -> None:
 def modules_of(package: ModuleType) -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
         yield importlib.import_module(found.name)
+
+
+def test_gpus_without_a_source_of_pcie_bytes_say_which_setting_gives_some() -> None:
+    status = SourceStatus("nvml", "nvml", answering=True, last_at=AT, read_seconds=None)
+    t4 = GpuSample(AT, GpuIdentity("a", name="Tesla T4"), memory=GpuMemory(16e9, 1e9))
+    told = t4._replace(pcie=PcieTraffic("window", out_bytes_per_second=0.0, in_bytes_per_second=0.0))
+    failed = t4._replace(errors_total=(("pcie", "timeout", 1.0),))
+    instance = t4._replace(identity=GpuIdentity("c", parent_uuid="a"))
+    (lack,) = line_of(Observation(status, gpus=(t4, told, failed, instance)), {}).lacks
+    assert lack.why.startswith(
+        "Tesla T4: the driver has neither profiling nor byte counters of PCIe; gpus.pcie_window"
+    )
+    assert {signal.name for signal in lack.signals} >= {"pcie_bytes_total", "pcie_saturation_ratio"}
+    for gpu in (told, failed, instance, t4._replace(up=False, memory=None)):
+        assert line_of(Observation(status, gpus=(gpu,)), {}).lacks == ()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from drill.fake_nvml import H100, Control
+from drill.fake_nvml import H100, T4, Control
 from exporter.sources.process_state import held_in
 from tests.exporter.running import PAGE, Sidecar, call, engine, free_port, running
 from tests.exporter.sampler.sampling import is_alive, until
@@ -104,6 +104,23 @@ def test_never_leaves_them_alone_and_always_says_that_there_are_none(library: Pa
     assert series["thrashold_source_up,nvml"] == 0
     assert series["thrashold_source_errors_total,no_library,nvml"] == 1
     assert "thrashold_gpus_expected,nvml" not in series
+
+
+def test_gpus_that_tell_no_pcie_bytes_are_one_line_that_names_the_setting(
+    fake_library: Without, tmp_path: Path
+) -> None:
+    with Control(tmp_path / "control", [T4, T4]) as gpus, engine(PAGE) as url:
+        environ = gpus.environment(fake_library())
+        with running("--engine", url, environ=environ) as sidecar:
+            until_scraped(sidecar, lambda series: series.get("thrashold_cycles_total", 0) >= 4)
+            assert sidecar.log().count("Tesla T4: the driver has neither profiling nor byte counters") == 1
+            assert "gpus.pcie_window" in sidecar.log()
+        asked = {**environ, "THRASHOLD_GPUS_PCIE_WINDOW": "true"}
+        with running("--engine", url, environ=asked) as sidecar:
+            until_scraped(
+                sidecar, lambda series: series.get(f"thrashold_pcie_source_info,window,{FIRST}") == 1
+            )
+            assert "gpus.pcie_window" not in sidecar.log()
 
 
 def test_a_machine_without_them_is_one_line_in_the_log() -> None:

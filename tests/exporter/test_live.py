@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from exporter.live import LiveCycle, keep_running, read_all_once
 from exporter.observation import Observation, SourceStatus
 from exporter.own_signals import CYCLE_FAILURES, CYCLES, CYCLES_SKIPPED, SIGNALS
 from exporter.publication import Board
+from exporter.render import PLAIN, Format, Rendering
 from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Confidence, Kind, Scope, Signal
 from exporter.snapshot import Failure, Snapshot, Value
@@ -216,3 +218,50 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout) == (3, "ended\n"), done.stderr
+
+
+def scraped_each_second(cycle: LiveCycle[int], wanted: Format, *, zipped: bool) -> None:
+    now = time.monotonic()
+    for ago in (2.8, 1.8, 0.8):
+        cycle.board.scraped(wanted, now - ago, zipped=zipped)
+
+
+def test_what_is_scraped_is_ready_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[Format, bool]] = []
+    body = Rendering.body
+
+    def noted(self: Rendering, wanted: Format, *, zipped: bool = False) -> bytes:
+        made.append((wanted, zipped))
+        return body(self, wanted, zipped=zipped)
+
+    cycle = live()
+    scraped_each_second(cycle, PLAIN, zipped=False)
+    monkeypatch.setattr(Rendering, "body", noted)
+    asyncio.run(a_while(cycle))
+    assert set(made) == {(PLAIN, False)}, "and nothing else"
+
+
+def test_nothing_is_rendered_for_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delattr(Rendering, "body")
+    cycle = live()
+    asyncio.run(a_while(cycle))
+    assert cycle.cycles > 2
+    assert not caplog.records
+
+
+def test_a_page_that_can_not_be_rendered_stops_no_cycle(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cycle = live()
+    scraped_each_second(cycle, PLAIN, zipped=True)
+    monkeypatch.delattr(Rendering, "body")
+    asyncio.run(a_while(cycle))
+    assert cycle.cycles > 2
+    assert [record.getMessage()[:30] for record in caplog.records] == ["the page can't be rendered: At"]
+
+
+async def a_while(cycle: LiveCycle[int]) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(cycle.run(0.1), 0.5)

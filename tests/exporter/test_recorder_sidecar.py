@@ -54,6 +54,7 @@ def test_the_sidecar_records_what_it_serves(tmp_path: Path) -> None:
         while "thrashold_recorder_up 1.0" not in sidecar.get("/metrics").text:
             assert time.monotonic() < deadline, sidecar.log()
             time.sleep(0.1)
+        assert f"recording into {file}" in sidecar.log()
         recorded = list(read(file))  # while it is written
         assert call("--engine", url, "--recorder", str(file)).returncode == 2
         sidecar.terminate()

@@ -10,7 +10,7 @@ from exporter.derive.gpu_memory import MEMORY
 from exporter.derive.gpu_processes import PROCESSES
 from exporter.derive.nvlink import NVLINK
 from exporter.derive.phenomenon import EngineFacts
-from exporter.gpu_sample import GpuHealth, GpuMemory, GpuProcess, GpuSample, GpuUtilisation, NvLink
+from exporter.gpu_sample import MOST_XIDS, GpuHealth, GpuMemory, GpuProcess, GpuSample, GpuUtilisation, NvLink
 from exporter.window import Window
 from tests.support.derive import gpu, last, run
 
@@ -149,6 +149,21 @@ def test_xids_are_remembered_when_the_reader_begins_anew_and_counted_on() -> Non
     assert [values["gpu_xid_last_timestamp_seconds"] for values in said] == [0, 0, 2, 3]
 
 
+def test_more_numbers_of_xids_than_there_can_be_are_told_as_one_series() -> None:
+    many = tuple((xid, 1.0) for xid in range(1, MOST_XIDS + 1))
+    samples = [
+        gpu(1.0, xids_total=many[:-1]),
+        gpu(2.0, xids_total=(*many, (5000, 2.0), (5001, 1.0))),
+        gpu(3.0, xids_total=(*many[:-1], (MOST_XIDS, 4.0), (5000, 2.0), (5001, 3.0), (5002, 1.0))),
+    ]
+    said = run(HEALTH, samples)
+    told = [name for name in said[-1] if name.startswith("gpu_xid_errors_total")]
+    assert len(told) == MOST_XIDS + 1
+    assert [values.get("gpu_xid_errors_total{other}") for values in said] == [None, 3, 6]
+    assert said[-1][f"gpu_xid_errors_total{{{MOST_XIDS}}}"] == 4, "a series that is there goes on"
+    assert said[-1]["gpu_xid_errors_total{7}"] == 1
+
+
 def test_an_xid_that_two_sources_tell_of_counts_once_whichever_of_them_is_asked() -> None:
     """A sampler that hangs now and then, with a dcgm-exporter beside it, each second and through new readers."""
     count, at, samples = 0.0, 0.0, []
@@ -182,7 +197,7 @@ def test_readers_of_long_ago_are_forgotten() -> None:
         sample = gpu(float(at), reader_started_at=at - 0.5, xids_total=((13, 1.0),), xid_last_at=float(at))
         state, points = HEALTH.derive(Window().appended(sample), EngineFacts(), state)
     assert points[0].value == 99
-    assert len(state.missed) == 4
+    assert len(state.state.missed) == 4
 
 
 def test_a_healthy_gpu_has_no_xid() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,6 +57,11 @@ class Sampler:
         """The next frame."""
         assert self.process.stdout is not None
         return msgspec.json.decode(self.process.stdout.readline(), type=Frame)
+
+    def waiting_bytes(self) -> int:
+        """How much of its output lies in the pipe."""
+        assert self.process.stdout is not None
+        return int.from_bytes(fcntl.ioctl(self.process.stdout, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     def frame_where(self, holds: Callable[[Frame], object]) -> Frame:
         """The next frame of which that holds."""

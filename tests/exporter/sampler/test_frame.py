@@ -15,7 +15,7 @@ from exporter.gpu_sample import GpuHealth, GpuIdentity, GpuMemory, GpuSample, Pc
 from exporter.sampler.backend import ReadError
 from exporter.sampler.finite import finite
 from exporter.sampler.frame import Frame, Hung, Own, Trouble, Unopened
-from exporter.sampler.pipe import LineWriter, line_of, never_block
+from exporter.sampler.pipe import FrameLines, LineWriter, never_block
 
 numbers = st.floats() | st.none()
 needed = st.floats()
@@ -65,15 +65,49 @@ def test_a_frame_comes_out_as_it_went_in(
         (Hung("GPU-ü", "memory", 0.25),),
         (("timeout", 3.0),),
     )
-    line = line_of(frame)
+    line = FrameLines().line(frame)
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     assert msgspec.json.decode(line, type=Frame) == frame
 
 
+some = st.sampled_from
+samples = st.fixed_dictionaries(
+    {
+        "at": some([1.0, 2.0]),
+        "identity": some([GpuIdentity("GPU-a", 0), GpuIdentity("GPU-b", 1)]),
+        "up": st.booleans(),
+        "memory": some([None, GpuMemory(80e9, 5e9), GpuMemory(80e9, 6e9, 1.0)]),
+        "health": some([None, GpuHealth(40.0), GpuHealth(40.0, pcie_errors_total=(("replay", 1.0),))]),
+        "xids_total": some([(), ((79, 1.0),)]),
+    }
+).map(lambda fields: GpuSample(**fields))
+
+
+@given(st.lists(st.lists(samples, max_size=3), max_size=6))
+def test_lines_of_one_frame_after_the_other_are_those_of_each_by_itself(
+    drawn: list[list[GpuSample]],
+) -> None:
+    lines = FrameLines()
+    for number, gpus in enumerate(drawn):
+        frame = Frame(number, 2.0 * number, 0.5, tuple(gpus), own=Own(0.1 * number, 0.2, 15e6))
+        line = lines.line(frame)
+        assert line == FrameLines().line(frame)
+        assert msgspec.json.decode(line, type=Frame) == frame
+
+
+def test_a_frame_that_is_refused_leaves_the_next_one_alone() -> None:
+    lines, sound = FrameLines(), GpuSample(1.0, GpuIdentity("GPU-a"), memory=GpuMemory(80e9, 5e9))
+    lines.line(Frame(1, 1.0, 0.0, (sound,)))
+    with pytest.raises(ValueError, match="Out of range float"):
+        lines.line(Frame(2, 2.0, 0.0, (sound._replace(memory=GpuMemory(80e9, math.nan)),)))
+    after = Frame(3, 3.0, 0.0, (sound, sound._replace(at=3.0)))
+    assert msgspec.json.decode(lines.line(after), type=Frame) == after
+
+
 def test_a_frame_with_a_number_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="Out of range float"):
-        line_of(Frame(1, math.nan, 0.0))
+        FrameLines().line(Frame(1, math.nan, 0.0))
 
 
 def test_a_full_pipe_takes_whole_lines_or_none() -> None:

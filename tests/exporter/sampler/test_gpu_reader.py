@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import pytest
+
 from exporter.gpu_sample import (
     GpuHealth,
     GpuIdentity,
@@ -268,12 +270,29 @@ def test_what_said_that_a_gpu_is_down_has_to_take_it_back() -> None:
     assert bench.run(120)[-1].up, "that it can't is an answer"
 
 
-def test_a_lost_driver_is_reported_and_nothing_more_is_asked_in_this_turn() -> None:
+@pytest.mark.parametrize(("group", "asked"), [("pcie", {"pcie": 1}), ("memory", {"pcie": 1, "memory": 1})])
+def test_a_lost_driver_is_reported_and_nothing_more_is_asked_in_this_second(
+    group: str, asked: dict[str, int]
+) -> None:
     bench = Bench()
-    bench.gpu.failing = {"memory": ReadError("driver_lost", Remedy.REOPEN, "gone")}
-    bench.reader.turn()
+    bench.gpu.failing = {group: ReadError("driver_lost", Remedy.REOPEN, "gone")}
+    (sample,) = bench.run(0.5)
     assert [error.reason for error in bench.reopened] == ["driver_lost"]
-    assert bench.gpu.asked == {"pcie": 1, "memory": 1}
+    assert sample.errors_total == ((group, "driver_lost", 1.0),), "the last frame is to tell of it"
+    assert bench.gpu.asked == asked
+
+
+def test_bytes_are_counted_first_and_the_rest_of_a_second_can_wait() -> None:
+    bench = Bench(interval_seconds=0.05)
+    bench.reader.turn()
+    assert (bench.gpu.asked, bench.reader.owes, bench.reader.due_at) == ({"pcie": 1}, True, 100.0)
+    bench.hand.now += 0.3
+    bench.reader.turn()
+    assert (bench.reader.owes, bench.gpu.asked["memory"]) == (False, 1)
+    assert bench.reader.sample.at == 100.0, "when its bytes were counted"
+    assert bench.reader.sample.pcie is not None, "and they are its own"
+    bench.reader.turn()
+    assert (bench.gpu.asked["pcie"], bench.gpu.asked["memory"], bench.reader.owes) == (2, 1, False)
 
 
 def test_parts_that_fail_alone_are_counted_with_the_groups() -> None:
@@ -297,7 +316,7 @@ def test_time_inside_the_library_is_summed_and_shown_while_it_lasts() -> None:
     bench.reader = GpuReader(
         bench.gpu, None, Terms(bench.pace, bench.hand, bench.reopened.append), bench.hand()
     )
-    bench.reader.turn()
+    bench.run(0.1)
     assert seen == [("memory", 100.0)]
     assert bench.reader.inside is None
     assert bench.reader.driver_seconds == 0.5

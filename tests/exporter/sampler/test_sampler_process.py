@@ -183,6 +183,7 @@ def test_it_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
 def test_nobody_reading_holds_nothing_up(tmp_path: Path) -> None:
     many = [f"GPU-{'x' * 200}-{number}" for number in range(200)]  # a frame fills the pipe
     with sampling(gpus(tmp_path, *many)) as sampler:
+        until(lambda: sampler.waiting_bytes() > 50_000)
         for pause_seconds in (3, 10, 30):  # on a busy machine it makes fewer frames
             time.sleep(pause_seconds)
             frames = [sampler.frame() for _ in range(3)]

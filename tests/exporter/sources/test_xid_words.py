@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from exporter.gpu_sample import GpuIdentity, GpuSample
+from exporter.gpu_sample import OTHER_XID, GpuIdentity, GpuSample
 from exporter.sources.xid_words import QUIET_SECONDS, XidWords
 
 
@@ -40,3 +40,8 @@ def test_a_storm_is_a_line_each_ten_minutes_with_its_count(caplog: pytest.LogCap
 def test_one_that_is_counted_anew_is_new(caplog: pytest.LogCaptureFixture) -> None:
     found = lines(caplog, gpu(1.0, (31, 3.0)), gpu(700.0), gpu(701.0, (31, 1.0)))
     assert found == ["XID 31 on GPU 5 (GPU-a), 3 times by now", "XID 31 on GPU 5 (GPU-a)"]
+
+
+def test_those_beyond_all_numbers_that_are_kept_are_said_together(caplog: pytest.LogCaptureFixture) -> None:
+    found = lines(caplog, gpu(1.0, (OTHER_XID, 2.0)))
+    assert found == ["XID of other numbers on GPU 5 (GPU-a), 2 times by now"]
