@@ -17,7 +17,7 @@ _UNLIMITED = 2**32 - 1
 
 
 def listener_of(totals: GatewayTotals, gauges: GatewayGauges) -> Listener:
-    """The clients' side. A bucket that was there once stays on the page: a limit is lifted by a bucket that is larger."""
+    """The clients' side. A bucket that turned somebody away stays on the page: a limit is lifted by a larger bucket."""
     limited = dict(totals.rejected)[Reject.RATE_LIMITED]
     return Listener(
         rq_total=totals.downstream_rq_total,

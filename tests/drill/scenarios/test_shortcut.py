@@ -43,7 +43,7 @@ from tests.exporter.dialects.dcgm_text import Story
 
 EVERY = 100
 GATEWAY_EVERY = 10
-AFTER_ONSET_SECONDS = 100
+AFTER_ONSET_SECONDS = 60
 GENERATIONS = pytest.mark.parametrize("generation", list(Generation))
 
 
