@@ -11,8 +11,10 @@ from pathlib import Path
 
 import click
 
+from drill.fake_nvml import BuildError
 from drill.scene_options import Asked, Chosen, UsageFailure, asked, refused_in_words, scene_options
 from drill.showing import sidecar
+from drill.showing.fake_gpus import FOLDER, FakeGpus
 from drill.showing.pages import Pages, Performance
 from drill.showing.progress import Progress
 from drill.showing.serve import Late, perform, run_until_signal
@@ -40,6 +42,15 @@ LOOPBACK = "127.0.0.1"
     help="The first engine's port; all others follow. 0 takes free ones.",
 )
 @click.option("--host", default=LOOPBACK, show_default=True, help="Where to listen.")
+@click.option(
+    "--gpus",
+    "fake",
+    type=click.Choice(["dcgm", "fake"]),
+    default="dcgm",
+    show_default=True,
+    callback=lambda _context, _option, value: value == "fake",
+    help="How a sidecar reads GPUs: from dcgm-exporters, or from a fake NVML library too, which is built in --out.",
+)
 @click.option("--repeat", is_flag=True, help="Begin anew at the end, until Ctrl-C.")
 @click.option(
     "--out",
@@ -47,11 +58,12 @@ LOOPBACK = "127.0.0.1"
     type=click.Path(path_type=Path, file_okay=False),
     help=f"Where to write {sidecar.FILE}, settings for thrashold exporter.",
 )
-def serve(
+def serve(  # noqa: PLR0913 - one each for click's options
     *,
     speed: float,
     port_base: int,
     host: str,
+    fake: bool,
     repeat: bool,
     out: Path | None,
     **chosen: Chosen,
@@ -63,16 +75,19 @@ def serve(
     """
     if not (speed > 0 and math.isfinite(speed)):
         raise UsageFailure(f"--speed is {speed:g}: take a number above 0")
-    with refused_in_words():
-        what = asked(**chosen)
-        performance = Performance(replace(what.scene(), epoch=time.time()), what.setting.seed)
+    if fake and out is None:
+        raise UsageFailure("--gpus fake builds its library in a folder: give --out DIR")
     try:
+        with refused_in_words():
+            what = asked(**chosen)
+            performance = Performance(replace(what.scene(), epoch=time.time()), what.setting.seed)
+            if fake and out is not None:
+                performance.beside = FakeGpus(performance.scene, performance.gpus, out / FOLDER)
         stage = Stage(performance.scene, host, port_base, speed=speed, seed=what.setting.seed)
-    except CantListenError as error:
-        raise click.ClickException(str(error)) from error
-    try:
         _introduce(stage, performance, host, out)
         ended = run_until_signal(_serve(what, performance, stage, speed, repeat=repeat))
+    except (CantListenError, BuildError) as error:
+        raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or host}: {error.strerror}") from error
     click.echo("the end" if ended else "ended")
@@ -99,9 +114,13 @@ async def _serve(what: Asked, performance: Performance, stage: Stage, speed: flo
             if not repeat:
                 return
             progress.say("begins anew")
-            performance = Performance(replace(what.scene(), epoch=time.time()), what.setting.seed)
+            performance = Performance(
+                replace(what.scene(), epoch=time.time()), what.setting.seed, performance.beside
+            )
     finally:
         stage.close()
+        if performance.beside is not None:
+            performance.beside.close()
 
 
 def _introduce(stage: Stage, performance: Performance, host: str, out: Path | None) -> None:
@@ -118,8 +137,11 @@ def _introduce(stage: Stage, performance: Performance, host: str, out: Path | No
         return
     out.mkdir(parents=True, exist_ok=True)
     file = out / sidecar.FILE
-    file.write_text(sidecar.settings(stage, scene, performance.uuids), encoding="utf-8")
-    click.echo(f"\nread all of it with:\nthrashold exporter --config {file}\n")
+    fake = performance.beside
+    settings = sidecar.settings(stage, scene, performance.uuids, nvml=fake is not None)
+    file.write_text(settings, encoding="utf-8")
+    found = "" if fake is None else "".join(f"{name}={value} " for name, value in fake.environment.items())
+    click.echo(f"\nread all of it with:\n{found}thrashold exporter --config {file}\n")
 
 
 def _is_loopback(host: str) -> bool:

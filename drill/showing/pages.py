@@ -10,6 +10,7 @@ from drill.expose.dcgm import Dcgm, together
 from drill.gpu import Gpus
 from drill.scenarios.scene import Scene
 from drill.second import Second
+from drill.showing.fake_gpus import FakeGpus
 from drill.watching.gateway import cluster_of, listener_of
 from drill.watching.watch import Watch
 
@@ -33,10 +34,14 @@ class Pages:
 
 
 class Performance:
-    """Of a scene, once, second by second. The same scene and seed give the same pages."""
+    """Of a scene, once, second by second. The same scene and seed give the same pages.
 
-    def __init__(self, scene: Scene, seed: int) -> None:
+    ``beside``: where its GPUs are shown as well, as soon as a second is worked out.
+    """
+
+    def __init__(self, scene: Scene, seed: int, beside: FakeGpus | None = None) -> None:
         self.scene = scene
+        self.beside = beside
         self._watch = Watch(scene, seed)
         self._dcgm = {name: Dcgm(name, _COLLECT_SECONDS) for name in scene.names}
         self._seconds: Iterator[Second] = scene.fleet(seed).run(scene.seconds)
@@ -60,6 +65,8 @@ class Performance:
         for gpus, dcgm in zip(self._watch.gpus, self._dcgm.values(), strict=True):
             # samples of a driver that hangs bear the time they were read at, and its exporter stands still
             dcgm.see(seen[gpus.name].gpus)
+        if self.beside is not None:
+            self.beside.show(self.gpus, second)
         pages = {engine.name: engine.page() for engine in self._watch.engines}
         return Pages(
             second,

@@ -18,8 +18,11 @@ def command(stage: Stage, scene: Scene) -> str:
     return f"thrashold exporter {engines} --gateway {stage.url(GATEWAY)} --gpus never --dcgm {stage.url(ALL_GPUS)}"
 
 
-def settings(stage: Stage, scene: Scene, uuids: Mapping[str, Sequence[str]]) -> str:
-    """The file for ``thrashold exporter --config``, with what no metric of an engine tells."""
+def settings(stage: Stage, scene: Scene, uuids: Mapping[str, Sequence[str]], *, nvml: bool) -> str:
+    """The file for ``thrashold exporter --config``, with what no metric of an engine tells.
+
+    ``nvml``: GPUs are read with a library, not from dcgm-exporter.
+    """
     told = {
         "engines": [
             {
@@ -32,6 +35,6 @@ def settings(stage: Stage, scene: Scene, uuids: Mapping[str, Sequence[str]]) -> 
             for name, config in scene.engines.items()
         ],
         "gateways": [{"name": GATEWAY, "url": stage.url(GATEWAY)}],
-        "gpus": {"nvml": "never", "dcgm": stage.url(ALL_GPUS)},
+        "gpus": {"nvml": "always"} if nvml else {"nvml": "never", "dcgm": stage.url(ALL_GPUS)},
     }
     return yaml.safe_dump(told, sort_keys=False)
