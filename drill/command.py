@@ -38,7 +38,16 @@ def list_scenarios() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Where to.  [default: drill-SCENARIO]",
 )
-def run_one(*, out: Path | None, **chosen: Chosen) -> None:
+@click.option("--raw", is_flag=True, help="Write raw.om too: the pages of engines and gateway.")
+@click.option(
+    "--raw-every",
+    metavar="SECONDS",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Between two of these pages. An engine takes some 65 kB for each.",
+)
+def run_one(*, out: Path | None, raw: bool, raw_every: int, **chosen: Chosen) -> None:
     """Run a scenario and keep what a sidecar saw of it, and the truth.
 
     Writes truth.json, metrics.om (the sidecar's signals as OpenMetrics, each second), recording.db (the same for
@@ -54,7 +63,14 @@ def run_one(*, out: Path | None, **chosen: Chosen) -> None:
                 def told(_moment: Moment) -> None:
                     bar.update(1)
 
-                ran = run_scenario(what.scenario, what.setting, folder, others=what.others, told=told)
+                ran = run_scenario(
+                    what.scenario,
+                    what.setting,
+                    folder,
+                    others=what.others,
+                    told=told,
+                    raw_every=raw_every if raw else None,
+                )
         except OSError as error:
             raise click.ClickException(f"{error.filename or folder}: {error.strerror}") from error
     click.echo(table(ran.metrics))
