@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
-from drill.playing.play import Moment
+from drill.playing.progress import Progress
 from drill.playing.run import run as run_scenario
 from drill.playing.table import table
 from drill.scenarios.catalogue import SCENARIOS
+from drill.scenarios.listing import as_json, as_table
 from drill.scene_options import Chosen, asked, refused_in_words, scene_options
 from drill.showing.command import serve
+from drill.terminal import is_live
+
+_STEPS, _LIVE_STEPS = 10, 200
+"""How often a run says where it stands, in a log and on a terminal."""
 
 
 @click.group()
@@ -23,11 +29,11 @@ drill.add_command(serve)
 
 
 @drill.command("list")
-def list_scenarios() -> None:
-    """List the scenarios: name, cause, and what happens."""
-    wide = max(map(len, SCENARIOS))
-    for name, scenario in sorted(SCENARIOS.items()):
-        click.echo(f"{name:{wide}}  {scenario.summary}")
+@click.option("--json", "in_json", is_flag=True, help="As JSON.")
+def list_scenarios(*, in_json: bool) -> None:
+    """List the scenarios: name, cause, how large they are, and what happens."""
+    found = [SCENARIOS[name] for name in sorted(SCENARIOS)]
+    click.echo(as_json(found) if in_json else as_table(found))
 
 
 @drill.command("run")
@@ -56,22 +62,23 @@ def run_one(*, out: Path | None, raw: bool, raw_every: int, **chosen: Chosen) ->
     with refused_in_words():
         what = asked(**chosen)
         folder = out or Path(f"drill-{what.scenario.name}")
-        length = what.scene().seconds
+        scene = what.scene()
+        live = is_live(sys.stderr)
+        progress = Progress(
+            scene, sys.stderr, live=live, every=max(1, scene.seconds // (_LIVE_STEPS if live else _STEPS))
+        )
         try:
-            with click.progressbar(length=length, label=what.scenario.name) as bar:
-
-                def told(_moment: Moment) -> None:
-                    bar.update(1)
-
-                ran = run_scenario(
-                    what.scenario,
-                    what.setting,
-                    folder,
-                    others=what.others,
-                    told=told,
-                    raw_every=raw_every if raw else None,
-                )
+            ran = run_scenario(
+                what.scenario,
+                what.setting,
+                folder,
+                others=what.others,
+                told=lambda moment: progress.see(moment.second),
+                raw_every=raw_every if raw else None,
+            )
         except OSError as error:
             raise click.ClickException(f"{error.filename or folder}: {error.strerror}") from error
+        finally:
+            progress.end()
     click.echo(table(ran.metrics))
     click.echo(f"\nall of it: {folder}")

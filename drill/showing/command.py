@@ -12,17 +12,18 @@ from pathlib import Path
 import click
 
 from drill.fake_nvml import BuildError
+from drill.playing.progress import Progress
 from drill.scene_options import Asked, Chosen, UsageFailure, asked, refused_in_words, scene_options
 from drill.showing import sidecar
 from drill.showing.fake_gpus import FOLDER, FakeGpus
 from drill.showing.pages import Pages, Performance
-from drill.showing.progress import Progress
 from drill.showing.serve import Late, perform, run_until_signal
 from drill.showing.stage import CantListenError, Stage
 from drill.terminal import is_live
 
 DEFAULT_PORT_BASE = 18_000
 LOOPBACK = "127.0.0.1"
+_PLAIN_EVERY_SECONDS = 60
 
 
 @click.command()
@@ -96,7 +97,10 @@ def serve(  # noqa: PLR0913 - one each for click's options
 async def _serve(what: Asked, performance: Performance, stage: Stage, speed: float, *, repeat: bool) -> None:
     try:
         while True:
-            progress = Progress(performance.scene, sys.stdout, live=is_live(sys.stdout))
+            live = is_live(sys.stdout)
+            progress = Progress(
+                performance.scene, sys.stdout, live=live, every=1 if live else _PLAIN_EVERY_SECONDS
+            )
 
             def told(pages: Pages, late: Late, progress: Progress = progress) -> None:
                 progress.see(pages.second, late.behind_seconds)
