@@ -143,7 +143,7 @@ def compare_gpu(read: GpuSample, handed: GpuSample) -> None:
 
 
 def begun_late(scene: Scene, since: float) -> Scene:
-    """The scene as if it had begun so late, with short starts: its calm beginning shows nothing that the rest doesn't."""
+    """The scene as if it had begun so late: its calm beginning shows nothing else. Starts are short."""
     return replace(
         scene,
         load=scene.load.shifted(-since),
