@@ -107,8 +107,8 @@ async def _serve(what: Asked, performance: Performance, stage: Stage, speed: flo
 
             def slow(late: Late, progress: Progress = progress) -> None:
                 progress.say(
-                    f"falls behind: a second of the drill takes {late.took_seconds:.1f} s here and is given "
-                    f"{1 / speed:.2g} s; {late.behind_seconds:.0f} s late so far"
+                    f"falls behind by {late.behind_seconds:.0f} s so far: a second of the drill is given "
+                    f"{1 / speed:.2g} s and took up to {late.took_seconds:.2g} s here"
                 )
 
             try:

@@ -38,7 +38,7 @@ class Port:
         self._held: socket.socket | None = self._bound(port)
         self.port: int = self._held.getsockname()[1]
         self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._exchanges: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def url(self) -> str:
@@ -64,7 +64,8 @@ class Port:
             return
         server, self._server = self._server, None
         server.close()
-        for writer in list(self._writers):
+        for task, writer in self._exchanges.items():
+            task.cancel()
             writer.transport.abort()
         # bound without listening: connections are refused, and nobody else is given the port meanwhile
         with contextlib.suppress(OSError):
@@ -91,15 +92,17 @@ class Port:
         return bound
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        try:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 -- for the type checker
+        self._exchanges[task] = writer
+        # whoever reads has gone, says nothing, or says what is no request; or the port was closed amid an answer
+        with contextlib.suppress(
+            OSError, EOFError, TimeoutError, asyncio.LimitOverrunError, asyncio.CancelledError
+        ):
             while await self._exchange(reader, writer):
                 pass
-        except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
-            pass  # whoever reads has gone, says nothing, or says what is no request
-        finally:
-            self._writers.discard(writer)
-            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+        del self._exchanges[task]
+        writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer: whether another may come."""

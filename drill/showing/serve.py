@@ -15,7 +15,7 @@ _WORTH_A_WORD_SECONDS = 1.0
 
 
 class Late(NamedTuple):
-    """In seconds of the clock: in all, and what the drill's last second took to be worked out."""
+    """In seconds of the clock: in all, and the longest that a second of the drill took since last said."""
 
     behind_seconds: float
     took_seconds: float
@@ -34,7 +34,7 @@ async def perform(
     where a port can't be had again.
     """
     loop = asyncio.get_running_loop()
-    behind, word_at = 0.0, _WORTH_A_WORD_SECONDS
+    behind, word_at, longest = 0.0, _WORTH_A_WORD_SECONDS, 0.0
     coming = asyncio.create_task(_worked_out(performance))
     try:
         pages, took = await coming
@@ -42,10 +42,11 @@ async def perform(
         while pages is not None:
             coming = asyncio.create_task(_worked_out(performance))
             await stage.show(pages)
-            told(pages, Late(behind, took))
+            longest = max(longest, took)
+            told(pages, Late(behind, longest))
             if behind >= word_at:
-                slow(Late(behind, took))
-                word_at = 2 * behind
+                slow(Late(behind, longest))
+                word_at, longest = 2 * behind, 0.0
             due += 1 / speed
             await asyncio.sleep(due - loop.time())
             pages, took = await coming
