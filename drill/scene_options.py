@@ -40,8 +40,8 @@ _OPTIONS = (
     click.argument("scenario"),
     click.option(
         "--size",
-        type=click.Choice(list(Size)),
-        default=Size.SMALL,
+        type=click.Choice([each.value for each in Size]),
+        default=Size.SMALL.value,
         show_default=True,
         help="How large a run.",
     ),
@@ -50,7 +50,9 @@ _OPTIONS = (
     ),
     click.option("--model", help="Another model, by name."),
     click.option("--gpu", help="Another GPU, by name."),
-    click.option("--generation", type=click.Choice(list(Generation)), help="vLLM's engine."),
+    click.option(
+        "--generation", type=click.Choice([each.value for each in Generation]), help="vLLM's engine."
+    ),
     click.option("--engines", type=int, help="How many engines."),
     click.option(
         "--ramp",
@@ -79,11 +81,11 @@ def scene_options(command: Callable[..., None]) -> Callable[..., None]:
 def asked(  # noqa: PLR0913 - one each for click's options
     *,
     scenario: str,
-    size: Size,
+    size: str,
     others: tuple[str, ...],
     model: str | None,
     gpu: str | None,
-    generation: Generation | None,
+    generation: str | None,
     engines: int | None,
     ramp_seconds: float,
     seed: int,

@@ -17,6 +17,7 @@ from drill.playing.progress import Progress
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting, Size
+from drill.serving.config import Generation
 from drill.words import minute
 
 SCENE: Scene = replace(
@@ -102,3 +103,14 @@ def test_a_run_keeps_its_results_apart_from_what_it_says_meanwhile(tmp_path: Pat
     assert result.stderr.count(f" of {minute(scene.seconds)}, ") == 10
     assert "  engine-0: GPU 0 lost\n" in result.stderr
     assert "  onset of gpu-lost: engine-0\n" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+@pytest.mark.parametrize(
+    "choice", [*(("--size", each) for each in Size), *(("--generation", each) for each in Generation)]
+)
+def test_choices_are_called_as_they_are_written(command: str, choice: tuple[str, str]) -> None:
+    # refused for what comes after it
+    result = CliRunner().invoke(drill, [command, "overload", *map(str, choice), "--engines", "0"])
+    assert "0 engines asked for" in result.output
+    assert result.exit_code == 2
