@@ -76,6 +76,10 @@ def profile_of(config: EngineConfig) -> Profile:
     raise EngineConfigError(f"no NVML profile of a {config.gpu.name} (known: {known})")
 
 
+def _bus_id(index: int) -> str:
+    return f"00000000:{_FIRST_BUS + index:02X}:00.0"
+
+
 @dataclass
 class Gpus:
     """Those of one engine. ``node`` tells its machine apart: UUIDs bear it. ``epoch``: the drill's 0.
@@ -155,34 +159,36 @@ class Gpus:
             for index, (rates, totals) in enumerate(zip(self.rates, self._totals, strict=True))
         )
 
-    def install(self, control: Control) -> None:
-        """Make the first GPUs of the block these: their UUIDs, links and memory."""
-        for index, identity in enumerate(self._identities):
+    def install(self, control: Control, first: int = 0) -> None:
+        """Make the GPUs of the block from ``first`` on these: their UUIDs, links and memory."""
+        for index, identity in enumerate(self._identities, start=first):
             device = control.device(index)
             device.uuid = identity.uuid.encode()
-            device.bus_id = identity.pci_bus_id.encode()
-            device.width_current = self.config.gpu.pcie_width
+            device.bus_id = _bus_id(index).encode()
             device.memory_used = self._used_bytes
             if not self.config.has_nvlink:
                 device.nvlink_active = 0
+        self.show(control, first)
 
-    def show(self, control: Control) -> None:
+    def show(self, control: Control, first: int = 0) -> None:
         """Let the rates of the last tick be in force in the block from now on: it is a tick behind."""
-        for index, rates in enumerate(self.rates):
+        for index, rates in enumerate(self.rates, start=first):
             control.traffic(index, transmit=rates.out_bytes_per_second, receive=rates.in_bytes_per_second)
             control.nvlink_traffic(
                 index, transmit=rates.nvlink_bytes_per_second, receive=rates.nvlink_bytes_per_second
             )
             control.metric(index, _SM_METRIC, 100 * rates.sm_active_ratio)
             control.metric(index, _MEMORY_METRIC, 100 * rates.memory_bandwidth_ratio)
-            control.device(index).gpu_util = round(100 * rates.busy_ratio)
+            device = control.device(index)
+            device.gpu_util = round(100 * rates.busy_ratio)
+            device.width_current = self.config.gpu.pcie_width
 
     def _identity(self, index: int) -> GpuIdentity:
         return GpuIdentity(
             f"GPU-00000000-0000-0000-{self.node:04d}-{index:012d}",
             index,
             self.profile.name,
-            f"00000000:{_FIRST_BUS + index:02X}:00.0",
+            _bus_id(index),
             DRIVER_590.version,
         )
 

@@ -71,6 +71,11 @@ class EngineSecond:
     truth: Truth
     gpus_lost: tuple[int, ...] = ()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether more is asked of it than runs."""
+        return self.gauges is not None and self.gauges.waiting + self.gauges.swapped > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Second:

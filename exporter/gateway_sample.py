@@ -103,11 +103,14 @@ class GatewaySample:
     @property
     def ended(self) -> float | None:
         """All requests that have ended, however."""
-        return sum(count for _, count in self.outcomes_total) if self.outcomes_total else None
+        return sum([count for _, count in self.outcomes_total]) if self.outcomes_total else None
 
     def outcome(self, which: Outcome) -> float | None:
         """How many have ended in this way; None where the gateway doesn't tell."""
-        return dict(self.outcomes_total).get(which)
+        for outcome, count in self.outcomes_total:
+            if outcome is which:
+                return count
+        return None
 
     def restarted_since(self, earlier: object) -> bool | None:
         """A running total of the gateway's own that fell: it started anew, or somebody reset its counters."""

@@ -246,7 +246,7 @@ class RankSample:
     @property
     def finished(self) -> float | None:
         """All requests the engine counts as finished, whatever the reason."""
-        return sum(count for _, count in self.finished_total) if self.finished_total else None
+        return sum([count for _, count in self.finished_total]) if self.finished_total else None
 
 
 @dataclass(frozen=True, slots=True)

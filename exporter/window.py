@@ -201,7 +201,7 @@ class Window(Generic[S]):
     def _observed(
         self, histogram: Callable[[S], Histogram | None], samples: Sequence[S]
     ) -> HistogramDelta | None:
-        pieces = self._unbroken([sample for sample in samples if histogram(sample) is not None])
+        pieces = self._told_pieces(histogram, samples)
         total: Histogram | None = None
         covered = 0.0
         for start, end in pieces:
@@ -216,6 +216,16 @@ class Window(Generic[S]):
         if total is None or covered < 0.5 * (samples[-1].at - samples[0].at):
             return None
         return HistogramDelta(total, covered)
+
+    def _told_pieces(
+        self, histogram: Callable[[S], Histogram | None], samples: Sequence[S]
+    ) -> list[tuple[S, S]]:
+        """First and last of each stretch of those that tell ``histogram`` within which nothing restarted."""
+        ends = (samples[0], samples[-1]) if samples else None
+        # nearly always: what lies between need not be looked at
+        if ends and not self.restarted_between(*ends) and all(histogram(end) is not None for end in ends):
+            return [ends]
+        return self._unbroken([sample for sample in samples if histogram(sample) is not None])
 
     def _unbroken(self, samples: Sequence[S]) -> list[tuple[S, S]]:
         """First and last of each stretch of ``samples`` within which nothing restarted."""

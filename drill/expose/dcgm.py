@@ -142,7 +142,7 @@ class Dcgm:
         self._interval = interval_seconds
         self._collected: tuple[GpuSample, ...] = ()
         self._rates: list[Rates] = []
-        self._text = ""
+        self._families: dict[str, list[str]] = {}
 
     def see(self, samples: Sequence[GpuSample]) -> None:
         """The machine's GPUs at an instant; to be told at least as often as it collects."""
@@ -155,31 +155,49 @@ class Dcgm:
         if not before:
             before, self._rates = self._collected, [Rates()] * len(samples)
         self._rates = [_rates(*each) for each in zip(before, self._collected, self._rates, strict=True)]
-        self._text = self._written(self._rates)
+        self._families = self._written(self._rates)
 
     def page(self) -> str:
         """What it would answer on ``/metrics``; empty before it first collected."""
-        return self._text
+        return together([self])
 
-    def _written(self, rates: Sequence[Rates]) -> str:
-        lines = []
+    def lines(self, head: str) -> list[str]:
+        """Those of one family, by its HELP and TYPE lines."""
+        return self._families.get(head, [])
+
+    def _written(self, rates: Sequence[Rates]) -> dict[str, list[str]]:
+        families = {}
         for name, kind, text, read in _FIELDS:
-            full = f"DCGM_FI_{name}"
             values = [
                 (sample, value)
                 for sample, rate in zip(self._collected, rates, strict=True)
                 if sample.up and (value := read(sample, rate)) is not None
             ]
             if values:
-                lines += [f"# HELP {full} {text}", f"# TYPE {full} {kind}"]
-                lines += [f"{full}{self._labels(sample.identity)} {value}" for sample, value in values]
-        return "\n".join(lines) + "\n"
+                families[_head(name, kind, text)] = [
+                    f"DCGM_FI_{name}{self._labels(sample.identity)} {value}\n" for sample, value in values
+                ]
+        return families
 
     def _labels(self, gpu: GpuIdentity) -> str:
         return (
             f'{{gpu="{gpu.device_index}",UUID="{gpu.uuid}",pci_bus_id="{gpu.pci_bus_id}",'
             f'device="nvidia{gpu.device_index}",modelName="{gpu.name}",hostname="{self._hostname}",DCGM_FI_DRIVER_VERSION="{gpu.driver}"}}'
         )
+
+
+def together(exporters: Sequence[Dcgm]) -> str:
+    """One page of several machines, as whoever gathers them answers; empty before the first has collected."""
+    text = ""
+    for name, kind, words, _ in _FIELDS:
+        head = _head(name, kind, words)
+        lines = [line for each in exporters for line in each.lines(head)]
+        text += "".join([head, *lines]) if lines else ""
+    return text
+
+
+def _head(name: str, kind: str, text: str) -> str:
+    return f"# HELP DCGM_FI_{name} {text}\n# TYPE DCGM_FI_{name} {kind}\n"
 
 
 def _rates(before: GpuSample, now: GpuSample, last: Rates) -> Rates:

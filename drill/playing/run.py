@@ -1,11 +1,12 @@
 """A scenario from beginning to end, with all that is kept of it in one folder.
 
-``recording.db`` (the flight recorder's form), ``metrics.om`` (the same as OpenMetrics), ``truth.json``, and
-``summary.json``.
+``recording.db`` (the flight recorder's form), ``metrics.om`` (the same as OpenMetrics), ``truth.json``,
+``summary.json``, and, where it is asked for, ``raw.om``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 from drill.playing.key_metrics import KeyMetrics, Phases, as_json, at_instant, of_phases, phases_of
 from drill.playing.play import Moment, Play
+from drill.playing.raw import RawLog, scrapes
 from drill.playing.truth import TruthLog
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Scene
@@ -23,6 +25,7 @@ from exporter.recorder_reader import Recording
 from exporter.recorder_writer import RecordingWriter, Retention
 
 RECORDING, METRICS, TRUTH, SUMMARY = "recording.db", "metrics.om", "truth.json", "summary.json"
+RAW, _SPOOL = "raw.om", "raw.spool"
 _EVERYTHING = Retention(keep_seconds=float(2**31), max_bytes=2**40)
 
 
@@ -36,35 +39,43 @@ class Ran:
     truth: dict[str, Any]
 
 
-def run(
+def run(  # noqa: PLR0913 -- what, where to, and who is told
     scenario: Scenario,
     setting: Setting,
     out: Path,
     *,
     others: Sequence[Scenario] = (),
     told: Callable[[Moment], None] = lambda _: None,
+    raw_every: int | None = None,
 ) -> Ran:
     """Run it and write everything into ``out``, which is made; what an earlier run left there is replaced.
 
-    ``told`` is called with every moment. Raises SettingError, EngineConfigError and OSError.
+    ``told`` is called with every moment. ``raw_every``: seconds between two scrapes of the pages themselves, which go
+    into ``raw.om``; None: there is none. Raises SettingError, EngineConfigError and OSError.
     """
     scene = scenario.scene(setting, others)
     out.mkdir(parents=True, exist_ok=True)
     for suffix in ("", "-wal", "-shm", ".lock"):
         (out / f"{RECORDING}{suffix}").unlink(missing_ok=True)
+    (out / RAW).unlink(missing_ok=True)
     play, truth = Play(scene, setting.seed), TruthLog(scene)
     history: list[tuple[float, KeyMetrics]] = []
-    writer = RecordingWriter(out / RECORDING, _EVERYTHING)
-    try:
+    with contextlib.ExitStack() as stack:
+        writer = RecordingWriter(out / RECORDING, _EVERYTHING)
+        stack.callback(writer.close)
+        raw = None if raw_every is None else stack.enter_context(RawLog(out / _SPOOL))
         for moment in play.moments():
             writer.write(moment.snapshot)
             truth.see(moment.second)
             history.append(
                 (moment.second.seconds, at_instant(moment.snapshot, moment.second.clients.in_flight))
             )
+            if raw is not None and raw_every is not None and moment.second.seconds % raw_every == 0:
+                raw.see(scene.epoch + moment.second.seconds, scrapes(play.watch, moment.second))
             told(moment)
-    finally:
-        writer.close()
+        if raw is not None:
+            with (out / RAW).open("wb") as file:
+                raw.write(file)
     with Recording(out / RECORDING) as recording, (out / METRICS).open("wb") as file:
         export_openmetrics(recording, file)
     phases = phases_of(scene)

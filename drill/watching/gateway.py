@@ -17,7 +17,8 @@ _UNLIMITED = 2**32 - 1
 
 
 def listener_of(totals: GatewayTotals, gauges: GatewayGauges) -> Listener:
-    """The clients' side."""
+    """The clients' side. A bucket that turned somebody away stays on the page: a limit is lifted by a larger bucket."""
+    limited = dict(totals.rejected)[Reject.RATE_LIMITED]
     return Listener(
         rq_total=totals.downstream_rq_total,
         rq_2xx=totals.downstream_rq_2xx,
@@ -25,8 +26,8 @@ def listener_of(totals: GatewayTotals, gauges: GatewayGauges) -> Listener:
         rq_5xx=totals.downstream_rq_5xx,
         rq_rx_reset=totals.downstream_rq_rx_reset,
         rq_active=gauges.downstream_rq_active,
-        rate_limited=dict(totals.rejected)[Reject.RATE_LIMITED],
-        has_bucket=gauges.config.rate_per_second is not None,
+        rate_limited=limited,
+        has_bucket=limited > 0 or gauges.config.rate_per_second is not None,
     )
 
 

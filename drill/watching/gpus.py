@@ -14,7 +14,7 @@ from exporter.observation import Observation, SourceStatus
 from exporter.pcie import HEADER_FACTOR
 from exporter.sampler.reasons import Reason
 
-_FALLEN_OFF_THE_BUS = 79
+FALLEN_OFF_THE_BUS = 79
 """The driver's XID for it."""
 
 
@@ -89,6 +89,6 @@ class WatchedGpus:
             up=False,
             down_because=Reason.GPU_LOST,
             reader_started_at=sample.reader_started_at,
-            xids_total=((_FALLEN_OFF_THE_BUS, 1.0),),
+            xids_total=((FALLEN_OFF_THE_BUS, 1.0),),
             xid_last_at=self._epoch + since,
         )

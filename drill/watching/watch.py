@@ -69,8 +69,7 @@ class Watch:
         for engine, gpus, told in zip(self.engines, self.gpus, second.engines, strict=True):
             engine.see(told)
             gpus.see(told, now)
-            busy = told.gauges is not None and told.gauges.waiting + told.gauges.swapped > 0
-            observations += [engine.observe(now, busy=busy), gpus.observe(now)]
+            observations += [engine.observe(now, busy=told.is_busy), gpus.observe(now)]
         at = self.scene.epoch + now
         listener = listener_of(second.gateway, second.gateway_gauges)
         sample = sample_of(listener, cluster_of(second.gateway, second.gateway_gauges), at)

@@ -42,9 +42,8 @@ def _derive(window: Window[GatewaySample], _facts: EngineFacts) -> Iterator[Poin
 
 def _attempts_ended(sample: GatewaySample) -> float | None:
     """A request that the client got wrong is not asked again as it is."""
-    if sample.ended is None:
-        return None
-    return sample.ended - (sample.outcome(Outcome.CLIENT_ERROR) or 0.0)
+    ended = sample.ended
+    return None if ended is None else ended - (sample.outcome(Outcome.CLIENT_ERROR) or 0.0)
 
 
 def _increase(delta: Delta | None) -> float:

@@ -148,9 +148,13 @@ def _gap_by_histogram(window: Window[RankSample]) -> float | None:
 def _gap_by_sequences(window: Window[RankSample]) -> float | None:
     """Sequence seconds over tokens (Little's law): sees who stands still at once."""
     sequence_seconds = tokens = 0.0
+    last: RankSample | None = None
+    holds: float | None = None
     for before, after in window.intervals(INTERVAL_SECONDS):
         then, now = before.tokens_so_far, after.tokens_so_far
-        held, holds = _open_sequences(before), _open_sequences(after)
+        # where one interval ends the next begins
+        held = holds if before is last else _open_sequences(before)
+        last, holds = after, _open_sequences(after)
         if then is None or now is None or held is None or holds is None or now < then:
             continue
         sequence_seconds += (held + holds) / 2 * (after.at - before.at)

@@ -69,6 +69,8 @@ def _imbalance(window: Window[EngineSample]) -> float | None:
     samples = window.trailing(BALANCE_SECONDS)
     if not samples:
         return None
+    if len({rank.rank for sample in samples for rank in sample.ranks}) < 2:  # noqa: PLR2004 -- as below
+        return None
     # a rank that serves several models is still one; each is averaged over the time it was seen
     seconds_seen: dict[str, float] = {}
     sequence_seconds: dict[str, float] = {}

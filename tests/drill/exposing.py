@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from drill.expose.observed import Served
 from drill.expose.release import NEWEST_V0, NEWEST_V1, Release
@@ -17,6 +17,7 @@ from drill.serving.request import PreemptionMode, Request
 from drill.serving.step_result import StepResult
 from drill.serving.step_time import MeasuredTimes
 from exporter.hardware import GPUS
+from exporter.sample import EngineSample, RankSample
 
 EPOCH = 1_790_000_000.0
 SECONDS = 120
@@ -113,3 +114,15 @@ def play(
     served = Served(config, release or newest, "tiny", EPOCH, 0.0)
     server = Server(served, [engine.gauges() for engine in engines], several_servers=several_servers)
     return Play(server, engines)
+
+
+def differing(read: EngineSample, handed: EngineSample) -> dict[str, tuple[object, object]]:
+    """Fields that aren't equal, of the engine and of its ranks."""
+    pairs: list[tuple[str, object, object]] = [("engine", replace(read, ranks=()), replace(handed, ranks=()))]
+    pairs.append(("ranks", len(read.ranks), len(handed.ranks)))
+    for one, other in zip(read.ranks, handed.ranks, strict=False):
+        pairs += [
+            (f"{one.rank}.{field.name}", getattr(one, field.name), getattr(other, field.name))
+            for field in fields(RankSample)
+        ]
+    return {name: (left, right) for name, left, right in pairs if left != right}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from drill.serving.config import EngineConfig
 from exporter.dialects.vllm import VllmDialect
 from exporter.exposition import Reader
 from exporter.sample import EngineSample, RankSample
-from tests.drill.exposing import EPOCH, OFFLOAD, V0_RECOMPUTE, V0_SWAP, V1, play
+from tests.drill.exposing import EPOCH, OFFLOAD, V0_RECOMPUTE, V0_SWAP, V1, differing, play
 
 ONSET_SECONDS = 12
 NEVER_TOLD = {
@@ -24,18 +24,6 @@ NEVER_TOLD = {
     "paused",  # of other engines
     "heartbeat",
 }
-
-
-def differing(read: EngineSample, handed: EngineSample) -> dict[str, tuple[object, object]]:
-    """Fields that aren't equal, of the engine and of its ranks."""
-    pairs: list[tuple[str, object, object]] = [("engine", replace(read, ranks=()), replace(handed, ranks=()))]
-    pairs.append(("ranks", len(read.ranks), len(handed.ranks)))
-    for one, other in zip(read.ranks, handed.ranks, strict=False):
-        pairs += [
-            (f"{one.rank}.{field.name}", getattr(one, field.name), getattr(other, field.name))
-            for field in fields(RankSample)
-        ]
-    return {name: (left, right) for name, left, right in pairs if left != right}
 
 
 CASES = {
