@@ -3,9 +3,10 @@
 The engines are of a V1 before 0.19, without a prefix cache: a preempted sequence is let in as soon as the first chunk
 of it finds blocks, the next chunk finds none, and all of it is computed once more. Preemptions hit the same sequences
 within seconds, ``tokens_per_preemption`` falls to a fraction of what a sequence holds, nearly all tokens are computed
-again (``wasted_work_ratio``), tokens a second fall at a full pool, and ``thrashing`` is 1. It goes on after the load has
-fallen, until those who wait have given up. Engines that let in only whom the free blocks hold entirely (V1 from 0.19,
-V0) preempt under the same load, but somebody has to end first, and half of the work at most is done again.
+again (``wasted_work_ratio``), tokens a second fall at a full pool, and ``thrashing`` is 1. It outlasts the load that
+brought it about by minutes, until enough of the long answers are done. Engines that let in only whom the free blocks
+hold entirely (V1 from 0.19, V0) preempt under the same load, but somebody has to end first, and half of the work at
+most is done again.
 """
 
 from __future__ import annotations

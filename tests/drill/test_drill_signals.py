@@ -138,6 +138,15 @@ def test_aborts_that_v1_counts_nowhere_are_found_from_its_answers(v1: Watched) -
     assert v1.values[-1]["client_aborts_total",] == aborted
 
 
+def test_aborts_of_v0_that_recomputes_are_found_in_part_and_never_made_up(recomputing: Watched) -> None:
+    aborted = recomputing.engine.totals.outcomes[Outcome.ABORT]
+    told = [values["client_aborts_total",] for values in recomputing.values[1:]]
+    assert aborted > 50
+    assert told == sorted(told)
+    # many of them left while they were preempted, or before a first token
+    assert 10 <= told[-1] <= aborted
+
+
 def test_bytes_of_v1s_tier_are_what_it_moved_each_transfer_at_its_end(offload: Watched) -> None:
     for values, truth in zip(offload.values, offload.truths, strict=True):
         assert values.get(("swap_bytes_total", "in"), 0.0) <= truth.swap_in_bytes + 1.0
