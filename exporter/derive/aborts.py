@@ -28,8 +28,8 @@ CLIENT_ABORTS = Signal(
     Confidence.ESTIMATE,
     "the engine's own count (SGLang, TGI, Dynamo); else completions answered 2xx less finished requests; without the "
     "front end's http_* counters, or where they don't count each sequence (batches, n > 1, other routes): first tokens "
-    "less finished, running and swapped, settled over 30 s while anything waits. V0 counts the end of a recomputation as "
-    "a first token: less its preemptions too, until sequences were seen swapped",
+    "less finished, running and swapped, settled over 30 s while anything waits. V0 counts the end of a recomputation "
+    "as a first token: less its preemptions too, until sequences were seen swapped",
     (
         "aborted_total",
         "http_ok_total",
