@@ -195,6 +195,7 @@ def test_a_true_pingpong_is_proven_by_the_bound_and_shows_in_tokens_a_preemption
         values["tokens_per_preemption",] for values in seen.values if ("tokens_per_preemption",) in values
     ]
     assert min(per_preemption) < 20
+    assert seen.values[-1]["thrashing",] == 1
 
 
 def test_the_share_of_repeats_in_finished_requests_is_near_the_true_one(v1: Watched) -> None:
