@@ -21,8 +21,8 @@ from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
 from drill.serving.config import EngineConfig
 
-ONSET, END = 180.0, 360.0
-_TIMES = 1.2
+ONSET, END = 180.0, 330.0
+_TIMES = 1.1
 _SEQUENCE_TOKENS = 7_000
 _PROMPT_RATIO = 0.7
 _TIER_POOLS = 2.0
