@@ -62,7 +62,8 @@ WASTED_WORK = Signal(
     Kind.GAUGE,
     Scope.RANK,
     "Share of the tokens worked on in the trailing 30 s that preemption made the engine compute again, or, where it "
-    "swaps, move out and back: a share of tokens, not of time.",
+    "swaps, move out and back: a share of tokens, not of time. Too high where a prefix cache or a tier keeps what the "
+    "preempted had: vLLM from 0.11.2 doesn't count those lookups.",
     Confidence.ESTIMATE,
     "preemptions x mean tokens a sequence x (1 - prefix hits) recomputed, or twice that moved by a swap, over itself "
     "plus generated tokens",

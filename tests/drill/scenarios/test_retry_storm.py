@@ -48,14 +48,15 @@ def test_amplification_is_attempts_over_answers_of_the_trailing_minute(played: S
 
 
 def test_clients_that_left_are_counted_to_the_last_one(played: Seen) -> None:
-    left = played.moments[-1].second.clients.timed_out
-    assert left > 100
+    left = [moment.second.clients.timed_out for moment in played.moments]
+    assert left[-1] > 100
     told = played.signal("client_aborts_total")
     assert told == sorted(told)
-    assert told[-1] == left
+    # a page that is answered late holds numbers of up to 15 s ago
+    assert left[-15] <= told[-1] <= left[-1]
 
 
 def test_it_is_no_thrashing_and_there_are_no_orphans(played: Seen) -> None:
     assert 1.0 not in played.signal("thrashing")
     # who has just left is still in the iteration under way
-    assert max(played.signal("orphan_sequences")) <= 1.0
+    assert max(played.signal("orphan_sequences")) <= 5.0
