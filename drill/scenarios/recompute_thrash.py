@@ -26,7 +26,7 @@ from drill.workload.synthetic import open_loop
 ONSET, END = 120.0, 270.0
 _USAGE_RATIO = 0.12
 """With prefixes that are held once; without a cache each sequence has its own."""
-_TIMES = 1.0
+_TIMES = 1.25
 _SEQUENCE_TOKENS = 1_800
 _PROMPT_RATIO = 0.17
 _WHY_NOT_V0 = (

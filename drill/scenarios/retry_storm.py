@@ -24,9 +24,9 @@ from drill.workload.synthetic import open_loop
 
 ONSET, END = 240.0, 480.0
 _BURST_SECONDS = 90.0
-_TIMES = 1.8
+_TIMES = 2.0
 """What comes in the burst over what keeps the pools full."""
-_PATIENCE = 1.15
+_PATIENCE = 1.1
 """The clients' timeout over the time of the longest answer on an engine whose pool is full."""
 _RETRIES = 20
 

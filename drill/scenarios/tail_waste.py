@@ -31,7 +31,7 @@ _LOAD = Load(
     tenant="short",
     clients=20,
 )
-_BEFORE, _MORE = 0.35, 0.85
+_BEFORE, _MORE = 0.35, 1.0
 """Sequences that are there at a time, over blocks of that size."""
 
 

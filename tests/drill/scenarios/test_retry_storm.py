@@ -47,13 +47,13 @@ def test_amplification_is_attempts_over_answers_of_the_trailing_minute(played: S
     assert highest > 3
 
 
-def test_clients_that_left_are_counted_to_the_last_one(played: Seen) -> None:
+def test_clients_that_left_are_counted_but_for_one_at_most(played: Seen) -> None:
     left = [moment.second.clients.timed_out for moment in played.moments]
     assert left[-1] > 100
     told = played.signal("client_aborts_total")
     assert told == sorted(told)
-    # a page that is answered late holds numbers of up to 15 s ago
-    assert left[-15] <= told[-1] <= left[-1]
+    # a page that is answered late holds numbers of up to 15 s ago; an answer that just came may pass for one
+    assert left[-15] <= told[-1] <= left[-1] + 1
 
 
 def test_it_is_no_thrashing_and_there_are_no_orphans(played: Seen) -> None:

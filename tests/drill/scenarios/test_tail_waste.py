@@ -23,8 +23,12 @@ def test_the_pool_is_full_while_most_of_its_slots_are_empty(played: Seen) -> Non
         gauges, slots = each.gauges, each.config.usable_blocks * each.config.block_tokens
         assert gauges is not None
         assert gauges.usage_ratio > 0.9
-        assert gauges.waiting > 0
         assert each.truth.tail_waste_tokens > 0.7 * slots
+
+
+def test_requests_wait_while_it_is_full(played: Seen) -> None:
+    late = played.signal("sequences", "waiting", start=played.end - 60, until=played.end)
+    assert min(late) > 0
 
 
 def test_there_is_room_before_and_after(played: Seen) -> None:
