@@ -37,7 +37,7 @@ class Truth:
     orphans: int
     """Requests in the engine whose client is gone."""
     orphan_blocks: int
-    """Blocks that they hold, shared ones counted for each."""
+    """Blocks that they hold, those that several of them share counted once."""
     leaked_blocks: int
     preemptions: int
     repeat_preemptions_30s: int

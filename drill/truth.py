@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from drill.serving.engine import Engine
 
 
@@ -30,6 +32,7 @@ def tail_waste_tokens(engine: Engine) -> int:
 
 
 def held_blocks(engine: Engine, requests: Iterable[int]) -> int:
-    """Blocks that these requests hold, those that they share counted for each."""
+    """Blocks that these requests hold, those that several of them share counted once."""
     known = engine.sequences()
-    return sum(known[each].held for each in requests if each in known)
+    tables = [known[each].table[: known[each].held] for each in requests if each in known]
+    return len(np.unique(np.concatenate(tables))) if tables else 0

@@ -11,14 +11,19 @@ from drill.scenarios.gateway_too_tight import GATEWAY_TOO_TIGHT
 from drill.scenarios.gpu_lost import GPU_LOST
 from drill.scenarios.kv_leak import KV_LEAK
 from drill.scenarios.metric_rename import METRIC_RENAME
+from drill.scenarios.offload_thrash import OFFLOAD_THRASH
+from drill.scenarios.orphans import ORPHANS
 from drill.scenarios.overload import OVERLOAD
 from drill.scenarios.pcie_downgraded import PCIE_DOWNGRADED
 from drill.scenarios.pcie_other_tenant import PCIE_OTHER_TENANT
 from drill.scenarios.prefill_blocking import PREFILL_BLOCKING
 from drill.scenarios.prefix_collapse import PREFIX_COLLAPSE
+from drill.scenarios.recompute_thrash import RECOMPUTE_THRASH
+from drill.scenarios.retry_storm import RETRY_STORM
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.setting import SettingError
 from drill.scenarios.sidecar_blind import SIDECAR_BLIND
+from drill.scenarios.tail_waste import TAIL_WASTE
 
 SCENARIOS: Mapping[str, Scenario] = {
     each.name: each
@@ -30,12 +35,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         GPU_LOST,
         KV_LEAK,
         METRIC_RENAME,
+        OFFLOAD_THRASH,
+        ORPHANS,
         OVERLOAD,
         PCIE_DOWNGRADED,
         PCIE_OTHER_TENANT,
         PREFILL_BLOCKING,
         PREFIX_COLLAPSE,
+        RECOMPUTE_THRASH,
+        RETRY_STORM,
         SIDECAR_BLIND,
+        TAIL_WASTE,
     )
 }
 

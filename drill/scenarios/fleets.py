@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from drill.scenarios.setting import Setting, SettingError
@@ -9,6 +11,7 @@ from drill.serving.config import EngineConfig, EngineConfigError, Generation
 from drill.serving.models import UnknownModelError, model_by_name
 from drill.serving.step_time import Batch, StepCost
 from drill.workload.lengths import Lengths
+from drill.workload.rates import Rate
 from exporter.hardware import UnknownGpuError, gpu_by_name
 
 _DRAWS = 2000
@@ -41,7 +44,9 @@ def engine_config(
         except EngineConfigError as error:
             last = str(error)
             continue
-        if config.usable_blocks * config.block_tokens >= _LEAST_POOL_TOKENS or parallel == tensor_parallel:
+        if config.usable_blocks * config.block_tokens >= _LEAST_POOL_TOKENS or (
+            parallel == tensor_parallel and not moved
+        ):
             return config
         tokens = config.usable_blocks * config.block_tokens
         last = f"{shape.name} leaves {tokens} tokens of KV on {parallel} {device.name}"
@@ -67,6 +72,37 @@ def requests_per_second(
 
     ``cached_tokens``: before each prompt, shared by all and held once where prefixes are cached.
     """
+    steady = _steady(config, prompt, output, usage_ratio, cached_tokens)
+    return steady.sequences / steady.request_seconds
+
+
+def request_seconds(
+    config: EngineConfig, prompt: Lengths, output: Lengths, usage_ratio: float, cached_tokens: int = 0
+) -> float:
+    """How long such a request then takes, from its prompt's first chunk to its last token."""
+    return _steady(config, prompt, output, usage_ratio, cached_tokens).request_seconds
+
+
+def rising(rate: float, span: tuple[float, float], setting: Setting) -> Rate:
+    """So many requests a second between two times, reached as the setting wants. Raises SettingError."""
+    start, end = span
+    if setting.ramp_seconds > end - start:
+        raise SettingError(
+            f"a ramp of {setting.ramp_seconds:g} s for a load of {end - start:g} s asked for: take less"
+        )
+    return Rate.ramped(rate, start, end, setting.ramp_seconds)
+
+
+class _Steady(NamedTuple):
+    """An engine whose pool stays that full: how many sequences, and how long the mean one is there."""
+
+    sequences: float
+    request_seconds: float
+
+
+def _steady(
+    config: EngineConfig, prompt: Lengths, output: Lengths, usage_ratio: float, cached_tokens: int
+) -> _Steady:
     chance = np.random.default_rng(0)
     prompts = np.array([prompt.draw(chance) for _ in range(_DRAWS)], dtype=float)
     outputs = np.array([output.draw(chance) for _ in range(_DRAWS)], dtype=float)
@@ -75,8 +111,8 @@ def requests_per_second(
     # long answers hold more for longer: a request takes this many token slots times iterations
     slots = float(np.mean(outputs * (own + outputs / 2)))
     held = slots / float(np.mean(outputs))
-    wanted = usage_ratio * config.usable_blocks * config.block_tokens
-    decode = decode_cost(config, max(1, round(wanted / held)), held + shared).seconds
+    sequences = usage_ratio * config.usable_blocks * config.block_tokens / held
+    decode = decode_cost(config, max(1, round(sequences)), held + shared).seconds
     computed = max(1, round(float(np.mean(own))))
     batch = Batch(
         prefill_tokens=computed,
@@ -87,4 +123,4 @@ def requests_per_second(
     )
     prefill = config.roofline().cost(batch, 0.0).seconds
     # iterations are as much longer as prefills of others lie between
-    return wanted / (slots * decode + wanted * prefill)
+    return _Steady(sequences, float(np.mean(outputs)) * decode + sequences * prefill)

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, replace
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
+from exporter.derive.swap import swaps
 from exporter.sample import EngineSample, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
@@ -22,11 +23,13 @@ CLIENT_ABORTS = Signal(
     Kind.COUNTER,
     Scope.ENGINE,
     "Requests whose client left before the end. One that finished before the server noticed is none. Without http_* "
-    "counters a sequence that waits preempted for over 30 s passes for one.",
+    "counters a sequence that waits preempted for over 30 s passes for one. vLLM V0 that recomputes what it preempted: "
+    "at least so many, without those who left while they were preempted.",
     Confidence.ESTIMATE,
     "the engine's own count (SGLang, TGI, Dynamo); else completions answered 2xx less finished requests; without the "
     "front end's http_* counters, or where they don't count each sequence (batches, n > 1, other routes): first tokens "
-    "less finished, running and swapped, settled over 30 s while anything waits",
+    "less finished, running and swapped, settled over 30 s while anything waits. V0 counts the end of a recomputation "
+    "as a first token: less its preemptions too, until sequences were seen swapped",
     (
         "aborted_total",
         "http_ok_total",
@@ -35,6 +38,7 @@ CLIENT_ABORTS = Signal(
         "end_to_end_latency",
         "running",
         "swapped",
+        "preemptions_total",
     ),
     source="exact on a real vLLM 0.32 (72 of 72); vLLM issues 31503, 8115",
     probed="requests that the scheduler was told to end, on all ranks; goes on from where the estimate stood. Left to "
@@ -60,7 +64,8 @@ class AbortState:
     ``by_http`` is the estimator in use, None before the first; ``many_each`` whether the front end was
     seen not to count each sequence; ``ranks`` whose counts the estimate adds up. ``floor`` is what it
     read when it began, at ``since``; ``recent`` are (time, estimate) pairs of the trailing
-    ``SETTLE_SECONDS``. ``told`` is the engine's own count, which goes before any estimate.
+    ``SETTLE_SECONDS``. ``swaps``: it was seen to swap, so that no preemption of it is recomputed. ``told`` is the
+    engine's own count, which goes before any estimate.
     """
 
     total: float = 0.0
@@ -72,6 +77,7 @@ class AbortState:
     since: float = 0.0
     settling: Settling = Settling.NOT
     recent: tuple[tuple[float, float], ...] = ()
+    swaps: bool = False
     told: Total = Total()
 
     @property
@@ -90,13 +96,18 @@ def fed_aborts(window: Window[EngineSample], state: AbortState) -> AbortState:
     state = replace(state, told=told)
     ranks = frozenset((rank.rank, rank.model_name) for rank in now.ranks)
     if window.restarted():
-        state = AbortState(state.total, state.total, told=told)
+        state = AbortState(state.total, state.total, swaps=state.swaps, told=told)
     elif ranks != state.ranks:
         # a rank that comes or goes takes the counts of its whole life along
         by_http = state.by_http if not state.ranks else None
         state = replace(state, carried=state.total, by_http=by_http, recent=())
+    if not state.swaps and any(swaps(rank) for rank in now.ranks):
+        if any(rank.preemptions_total and _recomputes(rank, swapping=False) for rank in now.ranks):
+            # its preemptions, all of its life, were no recomputations: another estimate
+            state = replace(state, carried=state.total, by_http=None, recent=())
+        state = replace(state, swaps=True)
     state = replace(state, ranks=ranks, many_each=state.many_each or not _counts_each(now))
-    by_http, raw = _estimate(now, many_each=state.many_each)
+    by_http, raw = _estimate(now, state)
     if raw is None:
         return state
     if by_http != state.by_http:
@@ -106,18 +117,26 @@ def fed_aborts(window: Window[EngineSample], state: AbortState) -> AbortState:
         return replace(state, total=max(state.total, state.carried + raw - state.floor))
     recent = (*(each for each in state.recent if each[0] >= now.at - SETTLE_SECONDS), (now.at, raw))
     settled = raw
-    if any(rank.waiting or rank.swapped for rank in now.ranks):
+    if _preempted_look_gone(now, state):
         # aborts only add up, what looks like one and comes back does not: the least is the truth
         settled = min(value for _, value in recent)
     return replace(state, total=max(state.total, state.carried + settled - state.floor), recent=recent)
 
 
-def _estimate(sample: EngineSample, *, many_each: bool) -> tuple[bool, float | None]:
+def _estimate(sample: EngineSample, state: AbortState) -> tuple[bool, float | None]:
     """Whether the front end's counters tell, and the raw estimate."""
     finished = _finished(sample)
-    if sample.http_ok_total is None or finished is None or many_each:
-        return False, _by_sequences(sample)
+    if sample.http_ok_total is None or finished is None or state.many_each:
+        return False, _by_sequences(sample, swapping=state.swaps)
     return True, sample.http_ok_total - finished
+
+
+def _preempted_look_gone(sample: EngineSample, state: AbortState) -> bool:
+    """Whether there may be sequences that have begun and, as far as the estimate by sequences sees, are nowhere."""
+    return any(
+        (rank.waiting or rank.swapped) and not _recomputes(rank, swapping=state.swaps)
+        for rank in sample.ranks
+    )
 
 
 def _counts_each(sample: EngineSample) -> bool:
@@ -143,7 +162,7 @@ def _begun(state: AbortState, window: Window[EngineSample], raw: float, *, by_ht
     if by_http and first and _stood_at_nothing(window):
         # the front end's counters show up with the first request: until then they stood at 0
         return replace(state, by_http=True, floor=0.0, since=now.at, settling=Settling.NOT, recent=())
-    if by_http or not any(rank.waiting or rank.swapped for rank in now.ranks):
+    if by_http or not _preempted_look_gone(now, state):
         settling = Settling.UP if _running(now) else Settling.NOT
     else:
         settling = Settling.DOWN
@@ -197,21 +216,27 @@ def _running(sample: EngineSample) -> float:
     return sum(rank.running or 0.0 for rank in sample.ranks)
 
 
-def _by_sequences(sample: EngineSample) -> float | None:
+def _by_sequences(sample: EngineSample, *, swapping: bool) -> float | None:
     """Sequences that got a first token, have not finished, and are not there any more."""
-    each = [_missing(rank) for rank in sample.ranks]
+    each = [_missing(rank, swapping=swapping) for rank in sample.ranks]
     known = [missing for missing in each if missing is not None]
     return sum(known) if known and len(known) == len(each) else None
 
 
-def _missing(rank: RankSample) -> float | None:
+def _recomputes(rank: RankSample, *, swapping: bool) -> bool:
+    """Whether each preemption adds a first token: V0 counts the end of a recomputation as one (``_get_stats``)."""
+    return rank.generation == "v0" and not swapping
+
+
+def _missing(rank: RankSample, *, swapping: bool) -> float | None:
     first = rank.first_tokens_so_far
     if first is None or rank.running is None or not rank.gauges_are_fresh:
         return None
     ended = rank.end_to_end_latency.count if rank.end_to_end_latency is not None else rank.finished
     if ended is None:
         return None
-    return first.count - ended - rank.running - (rank.swapped or 0.0)
+    again = (rank.preemptions_total or 0.0) if _recomputes(rank, swapping=swapping) else 0.0
+    return first.count - again - ended - rank.running - (rank.swapped or 0.0)
 
 
 def _derive(

@@ -3,6 +3,9 @@
 The last block of a sequence holds 1 to B tokens, so 0 to B - 1 of its slots are empty, (B - 1)/2
 on average when the fill is uniform (not B/2: a block that exists holds at least one token). The
 spread of one sequence is B/sqrt(12); over R independent ones sqrt(R) times that.
+
+Sequences that are shorter than a block fill less of it than that: where the mean one holds m < B/2
+tokens, the fill is taken to be uniform from 1 to F = 2m instead, and B - (F + 1)/2 slots are empty.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import NamedTuple
 
 from exporter.derive.blocks import block_slots, model_bytes_per_token, used_blocks
 from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.derive.request_lengths import mean_held_tokens
 from exporter.probe_sample import Probed
 from exporter.sample import STALE_AFTER_SECONDS, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -30,9 +34,17 @@ TAIL_TOKENS = Signal(
     "Empty token slots in the last blocks of running sequences: hard bounds min and max, the expected "
     "value, and low and high, two standard deviations from it.",
     Confidence.ESTIMATE,
-    "expected R(B-1)/2, max R(B-1), low/high = expected -+ 2 B/sqrt(12) sqrt(R), summed over KV groups; exact "
-    "where the engine tells its token usage",
-    ("running", "block_tokens", "block_group_tokens", "kv_token_usage_ratio"),
+    "expected R(B-1)/2, max R(B-1), low/high = expected -+ 2 B/sqrt(12) sqrt(R), summed over KV groups; where requests "
+    "of late hold less than half a block, expected R(B-(F+1)/2), -+ 2 F/sqrt(12) sqrt(R), F twice what they hold; "
+    "exact where the engine tells its token usage",
+    (
+        "running",
+        "block_tokens",
+        "block_group_tokens",
+        "kv_token_usage_ratio",
+        "request_prompt_tokens",
+        "request_generation_tokens",
+    ),
     labels=("bound",),
     source=_CHECKED,
     probed=_PROBED,
@@ -83,18 +95,24 @@ class TailWaste(NamedTuple):
     max: float
 
 
-def tail_waste(sequences: float, group_block_tokens: tuple[float, ...]) -> TailWaste:
+def tail_waste(
+    sequences: float, group_block_tokens: tuple[float, ...], held_tokens: float = math.inf
+) -> TailWaste:
     """Tail waste of ``sequences`` running sequences, in tokens.
 
     Each owns one partly filled block in every KV group; ``group_block_tokens`` holds the groups'
-    block sizes. Raises ValueError on a block of less than one token or fewer than 0 sequences.
+    block sizes, ``held_tokens`` is what the mean sequence holds. Raises ValueError on a block of less
+    than one token or fewer than 0 sequences.
     """
     if sequences < 0 or any(size < 1 for size in group_block_tokens):
         raise ValueError(f"no tail waste of {sequences} sequences in blocks of {group_block_tokens} tokens")
     most = sequences * sum(size - 1 for size in group_block_tokens)
-    expected = most / 2
-    # the fill of a block is uniform over B values; B/sqrt(12) bounds its standard deviation
-    spread = 2 * math.sqrt(sequences * sum(size * size for size in group_block_tokens) / 12)
+    fills = [min(size, max(1.0, 2 * held_tokens)) for size in group_block_tokens]
+    expected = sequences * sum(
+        size - (fill + 1) / 2 for size, fill in zip(group_block_tokens, fills, strict=True)
+    )
+    # the fill of a block is uniform over F values; F/sqrt(12) bounds its standard deviation
+    spread = 2 * math.sqrt(sequences * sum(fill * fill for fill in fills) / 12)
     return TailWaste(0.0, max(0.0, expected - spread), expected, min(most, expected + spread), most)
 
 
@@ -102,7 +120,8 @@ def _exactly(tokens: float) -> TailWaste:
     return TailWaste(tokens, tokens, tokens, tokens, tokens)
 
 
-def _waste_now(sample: RankSample, facts: EngineFacts) -> TailWaste | None:
+def _waste_now(window: Window[RankSample], facts: EngineFacts) -> TailWaste | None:
+    sample = window.newest
     used, slots = used_blocks(sample), block_slots(sample)
     if sample.kv_token_usage_ratio is not None and used is not None and sample.blocks and slots:
         told = (used - sample.kv_token_usage_ratio * sample.blocks) * slots
@@ -113,11 +132,12 @@ def _waste_now(sample: RankSample, facts: EngineFacts) -> TailWaste | None:
         groups = (sample.block_tokens,)
     if sample.running is None or not groups:
         return None
-    return tail_waste(sample.running, groups)
+    held = mean_held_tokens(window)
+    return tail_waste(sample.running, groups, math.inf if held is None else held)
 
 
 def _derive(window: Window[RankSample], facts: EngineFacts) -> Iterator[Point]:
-    waste = _waste_now(window.newest, facts)
+    waste = _waste_now(window, facts)
     if waste is not None:
         yield from _points(waste, window.newest, facts)
 

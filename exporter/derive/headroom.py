@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from exporter.derive.blocks import CONTENDED_USAGE, block_slots, used_blocks
 from exporter.derive.fragmentation import SCARCE_RATIO
 from exporter.derive.phenomenon import EngineFacts, stateless
-from exporter.sample import Histogram, RankSample
+from exporter.derive.request_lengths import MIX_SECONDS, mean_remaining, recent_requests
+from exporter.sample import RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
 TREND_SECONDS = 60.0
-MIX_SECONDS = 300.0
-ENOUGH_REQUESTS = 20
-"""Fewer say little of how long requests are."""
 TREND_FROM_USAGE = 0.5
 """Below this a forecast cries wolf (measured on a public run of a real GPU)."""
 
@@ -62,39 +60,6 @@ HEADROOM = Signal(
 )
 
 
-def mean_remaining(lengths: Histogram) -> float | None:
-    """Tokens a running answer has still to go, on average, from the lengths of finished ones.
-
-    A sequence met at a random moment is met in proportion to its length, so the mean rest is
-    E[L^2] / (2 E[L]) (renewal theory). The second moment is taken from bucket middles, the mean from
-    the histogram's sum. None without observations.
-    """
-    mean = lengths.mean
-    if mean is None or mean <= 0:
-        return None
-    first = second = floor = before = 0.0
-    for bound, count in zip(lengths.bounds, lengths.counts, strict=True):
-        middle = (floor + bound) / 2 if bound != float("inf") else floor
-        first += (count - before) * middle
-        second += (count - before) * middle * middle
-        floor, before = (bound if bound != float("inf") else floor), count
-    if first <= 0:
-        return mean / 2
-    # how far apart lengths lie, free of the buckets' own bias in the mean
-    squared_spread = max(1.0, second * lengths.count / (first * first))
-    return mean / 2 * squared_spread
-
-
-def _recent(
-    window: Window[RankSample], histogram: Callable[[RankSample], Histogram | None]
-) -> Histogram | None:
-    """Requests that finished in the last 5 min; while those are too few, all since the engine started."""
-    delta = window.observed_up_to(histogram, MIX_SECONDS)
-    if delta is not None and delta.observed.count >= ENOUGH_REQUESTS:
-        return delta.observed
-    return histogram(window.newest)
-
-
 def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     now = window.newest
     used = used_blocks(now)
@@ -107,16 +72,16 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     size, running = block_slots(now), now.running
     if size is None or running is None:
         return
-    answers = _recent(window, lambda sample: sample.request_generation_tokens)
+    answers = recent_requests(window, lambda sample: sample.request_generation_tokens)
     remaining = mean_remaining(answers) if answers is not None else None
     if remaining is None:
         return
     yield Point(HEADROOM, (), free * size - running * remaining)
-    prompts = _recent(window, lambda sample: sample.request_prompt_tokens)
+    prompts = recent_requests(window, lambda sample: sample.request_prompt_tokens)
     if prompts is None or prompts.mean is None or now.waiting is None:
         return
-    # a prompt's last block is half empty on average
-    prompt_blocks = (prompts.mean + max(0.0, size - 1) / 2) / size
+    # a prompt's last block is half empty on average, and a short prompt takes a block too
+    prompt_blocks = max(1.0, (prompts.mean + max(0.0, size - 1) / 2) / size)
     wanted = used + now.waiting * prompt_blocks + running * remaining / size
     yield Point(DEMAND, (), wanted / now.blocks)
 

@@ -66,7 +66,8 @@ ORPHAN_KV = Signal(
     Scope.GATEWAY,
     "Share of the engines' KV blocks that orphans hold.",
     Confidence.ESTIMATE,
-    "KV usage of the engines x orphans / sequences: an orphan is taken to hold as much as the mean sequence",
+    "KV usage of the engines x orphans / running sequences: an orphan is taken to hold as much as the mean one that "
+    "runs, and to run: it came before those whose clients are still there, who wait if anybody does",
     ("running", "waiting", "swapped", "upstream_inflight", "inflight", "kv_usage_ratio", "blocks"),
 )
 
@@ -79,9 +80,10 @@ def _derive(join: GatewayJoin, _facts: EngineFacts) -> Iterator[Point]:
         return
     yield Point(ORPHANS, (), orphans)
     newest = [window.newest for window in join.engines]
-    usage, held = _usage(newest), sum(_inflight(sample) or 0.0 for sample in newest)
+    usage = _usage(newest)
+    running = sum(rank.running or 0.0 for sample in newest for rank in sample.ranks)
     if usage is not None:
-        share = min(1.0, orphans / held) if held > 0 else 0.0
+        share = min(1.0, orphans / running) if running > 0 else 0.0
         yield Point(ORPHAN_KV, (), usage * share)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exporter.derive.blocks import CONTENDED_USAGE, tokens_per_sequence
+from exporter.derive.blocks import CONTENDED_USAGE, block_slots, tokens_per_sequence, used_blocks
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.sample import RankSample
 from exporter.signal import PEAK_SECONDS, Confidence, Kind, Point, Scope, Signal
@@ -15,11 +15,13 @@ RATE_SECONDS = 30.0
 ENOUGH_PREEMPTIONS = 5
 """Fewer in the window say nothing about what each was worth."""
 
-ENTER_TOKENS_PER_PREEMPTION = 50.0
-LEAVE_TOKENS_PER_PREEMPTION = 200.0
+ENTER_GAIN_RATIO = 0.2
+LEAVE_GAIN_RATIO = 0.4
+"""Tokens generated for each preemption, over the tokens of a sequence: what its room was worth. A sequence that is
+thrown out leaves room for as many tokens as it held, so that this is about 1 where it stays out until somebody ends,
+whatever the load. Less comes of it where the room is taken by those who were thrown out before. Set from the drill:
+docs/drill.md, "What tells thrashing from contention"."""
 LEAVE_AFTER_SECONDS = 60.0
-FALLING_RATIO = 0.8
-LONG_RATE_SECONDS = 120.0
 
 PREEMPTIONS = Signal(
     "preemptions_total",
@@ -60,7 +62,8 @@ WASTED_WORK = Signal(
     Kind.GAUGE,
     Scope.RANK,
     "Share of the tokens worked on in the trailing 30 s that preemption made the engine compute again, or, where it "
-    "swaps, move out and back: a share of tokens, not of time.",
+    "swaps, move out and back: a share of tokens, not of time. Too high where a prefix cache or a tier keeps what the "
+    "preempted had: vLLM from 0.11.2 doesn't count those lookups.",
     Confidence.ESTIMATE,
     "preemptions x mean tokens a sequence x (1 - prefix hits) recomputed, or twice that moved by a swap, over itself "
     "plus generated tokens",
@@ -71,12 +74,14 @@ THRASHING = Signal(
     "thrashing",
     Kind.GAUGE,
     Scope.RANK,
-    "1 while preemption eats the engine's work, else 0; absent in the first 30 s. Bounds are provisional.",
+    "1 while sequences are thrown out for next to nothing: what is generated until the next one is a fifth at most of "
+    "what the thrown out held; else 0. About as much comes of it in plain contention. Absent in the first 30 s.",
     Confidence.ESTIMATE,
-    "enters below 50 tokens a preemption with a usage peak over 0.9 and token rate falling, or as few for 2 min; "
-    "leaves after 60 s above 200 or of work without preemptions",
-    ("generation_tokens_total", "preemptions_total", "kv_usage_ratio"),
-    window_seconds=LONG_RATE_SECONDS,
+    "tokens a preemption over mean tokens a sequence: enters below 0.2 with a usage peak over 0.9, leaves after 60 s "
+    "above 0.4 or of work without preemptions",
+    ("generation_tokens_total", "preemptions_total", "kv_usage_ratio", "blocks", "block_tokens", "running"),
+    window_seconds=RATE_SECONDS,
+    source="the drill, docs/drill.md: thrashing against contention on eleven fleets",
 )
 THRASH_EPISODES = Signal(
     "thrash_episodes_total",
@@ -85,7 +90,7 @@ THRASH_EPISODES = Signal(
     "Times the rank began to thrash.",
     Confidence.ESTIMATE,
     "rising edges of thrashing",
-    ("generation_tokens_total", "preemptions_total", "kv_usage_ratio"),
+    ("generation_tokens_total", "preemptions_total", "kv_usage_ratio", "blocks", "block_tokens", "running"),
 )
 
 
@@ -97,16 +102,16 @@ def _generated(sample: RankSample) -> float | None:
     return sample.tokens_so_far
 
 
-def tokens_per_preemption(window: Window[RankSample], seconds: float = RATE_SECONDS) -> float | None:
-    """Generated tokens for each preemption of the trailing ``seconds`` of one process.
+def tokens_per_preemption(window: Window[RankSample]) -> float | None:
+    """Generated tokens for each preemption of the trailing 30 s of one process.
 
     None below 5 preemptions.
     """
-    samples = window.trailing(seconds)
+    samples = window.trailing(RATE_SECONDS)
     if not samples or window.restarted_between(samples[0], samples[-1]):
         return None
-    preempted = window.delta(_preemptions, seconds)
-    generated = window.delta(_generated, seconds)
+    preempted = window.delta(_preemptions, RATE_SECONDS)
+    generated = window.delta(_generated, RATE_SECONDS)
     if preempted is None or generated is None or preempted.increase < ENOUGH_PREEMPTIONS:
         return None
     return generated.increase / preempted.increase
@@ -133,6 +138,15 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
     again = preempted.increase * tokens * _share_done_again(window)
     if again + generated.increase > 0:
         yield Point(WASTED_WORK, (), again / (again + generated.increase))
+
+
+def gain_ratio(window: Window[RankSample]) -> float | None:
+    """Tokens generated for each preemption over the mean tokens of a running sequence, in the trailing 30 s.
+
+    None below 5 preemptions.
+    """
+    each, held = tokens_per_preemption(window), _mean_sequence_tokens(window)
+    return each / held if each is not None and held else None
 
 
 def _mean_sequence_tokens(window: Window[RankSample]) -> float | None:
@@ -173,40 +187,37 @@ def _thrash(
     total = state.preemptions.fed(now.preemptions_total, restarted=window.restarted())
     if not total.known:
         return state, []
-    each = tokens_per_preemption(window)
+    gain = gain_ratio(window)
     thrashing, calm_since, episodes = state.thrashing, state.calm_since, state.episodes
     if window.restarted() or _was_silent(window):
         # whatever it did before, this is another process, or a long time later
         thrashing, calm_since = False, None
     if thrashing:
-        if (each is not None and each <= LEAVE_TOKENS_PER_PREEMPTION) or _stuck(window):
+        if (gain is not None and gain <= LEAVE_GAIN_RATIO) or _stuck(window):
             calm_since = None
         elif calm_since is None:
             calm_since = now.at
         if calm_since is not None and now.at - calm_since >= LEAVE_AFTER_SECONDS:
             thrashing, calm_since = False, None
-    elif each is not None and each < ENTER_TOKENS_PER_PREEMPTION and _pressed(window):
+    elif gain is not None and gain < ENTER_GAIN_RATIO and _is_full(window):
         thrashing, episodes = True, episodes + 1
     state = ThrashState(total, thrashing, calm_since, episodes)
     points = [Point(PREEMPTIONS, (), total.value), Point(THRASH_EPISODES, (), float(episodes))]
     trailing = window.trailing(RATE_SECONDS)
     lived = bool(trailing) and not window.restarted_between(trailing[0], now)
-    if (lived or thrashing) and now.tokens_so_far is not None and now.kv_usage_ratio is not None:
+    if (
+        (lived or thrashing)
+        and now.tokens_so_far is not None
+        and block_slots(now)
+        and used_blocks(now) is not None
+    ):
         points.append(Point(THRASHING, (), float(thrashing)))
     return state, points
 
 
-def _pressed(window: Window[RankSample]) -> bool:
-    """A full pool, and fewer tokens a second than shortly before, or as few for two minutes already."""
+def _is_full(window: Window[RankSample]) -> bool:
     peak = window.peak(lambda sample: sample.kv_usage_ratio, PEAK_SECONDS)
-    if peak is None or peak <= CONTENDED_USAGE:
-        return False
-    for_long = tokens_per_preemption(window, LONG_RATE_SECONDS)
-    if for_long is not None and for_long < ENTER_TOKENS_PER_PREEMPTION:
-        return True
-    short = window.delta(_generated, RATE_SECONDS)
-    long = window.delta(_generated, LONG_RATE_SECONDS) or window.delta(_generated, 2 * RATE_SECONDS)
-    return short is not None and long is not None and short.per_second < FALLING_RATIO * long.per_second
+    return peak is not None and peak > CONTENDED_USAGE
 
 
 def _was_silent(window: Window[RankSample]) -> bool:

@@ -267,7 +267,7 @@ def _totals(
     size = token_bytes * slots if token_bytes and slots else None
     bytes_each = _sequence_bytes(now, facts)
     rise = preemptions.value - state.preemptions.value
-    swapping = state.swapping_seen or _swaps(now)
+    swapping = state.swapping_seen or swaps(now)
     # what was preempted before the first swap was seen was recomputed
     swapped_bytes = rise * bytes_each if swapping and bytes_each is not None else 0.0
     state = SwapState(
@@ -302,7 +302,7 @@ def _totals(
     return state, points
 
 
-def _swaps(sample: RankSample) -> bool:
+def swaps(sample: RankSample) -> bool:
     """V0 tells no preemption mode: a sequence or a block in its CPU pool is what proves swapping."""
     return sample.swapped is not None and bool(sample.swapped or sample.swap_tier_usage_ratio)
 

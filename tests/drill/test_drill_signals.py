@@ -138,6 +138,15 @@ def test_aborts_that_v1_counts_nowhere_are_found_from_its_answers(v1: Watched) -
     assert v1.values[-1]["client_aborts_total",] == aborted
 
 
+def test_aborts_of_v0_that_recomputes_are_found_in_part_and_never_made_up(recomputing: Watched) -> None:
+    aborted = recomputing.engine.totals.outcomes[Outcome.ABORT]
+    told = [values["client_aborts_total",] for values in recomputing.values[1:]]
+    assert aborted > 50
+    assert told == sorted(told)
+    # many of them left while they were preempted, or before a first token
+    assert 10 <= told[-1] <= aborted
+
+
 def test_bytes_of_v1s_tier_are_what_it_moved_each_transfer_at_its_end(offload: Watched) -> None:
     for values, truth in zip(offload.values, offload.truths, strict=True):
         assert values.get(("swap_bytes_total", "in"), 0.0) <= truth.swap_in_bytes + 1.0
@@ -186,6 +195,7 @@ def test_a_true_pingpong_is_proven_by_the_bound_and_shows_in_tokens_a_preemption
         values["tokens_per_preemption",] for values in seen.values if ("tokens_per_preemption",) in values
     ]
     assert min(per_preemption) < 20
+    assert seen.values[-1]["thrashing",] == 1
 
 
 def test_the_share_of_repeats_in_finished_requests_is_near_the_true_one(v1: Watched) -> None:

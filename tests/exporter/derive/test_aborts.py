@@ -68,6 +68,43 @@ def test_a_queue_that_never_empties_still_tells_aborts_in_time() -> None:
     assert said[-1] == 10
 
 
+def of_v0(at: float, first: float, ended: float, preemptions: float, **fields: float) -> EngineSample:
+    sample = by_tokens(at, first, ended, preemptions_total=preemptions, **fields)
+    return replace(sample, ranks=tuple(replace(each, generation="v0") for each in sample.ranks))
+
+
+def test_what_v0_computes_again_is_no_client_who_left() -> None:
+    # ten sequences, each preempted three times, of which each recomputation counts as a first token
+    samples = [of_v0(0, 0, 0, 0), of_v0(1, 10, 0, 0, running=10)]
+    samples += [
+        of_v0(2.0 + at, 10 + at, 0, at + (at < 30), running=9 + (at == 30), waiting=1) for at in range(31)
+    ]
+    assert last(ABORTS, samples) == {NAME: 0}
+    # two of them leave, eight finish
+    assert last(ABORTS, [*samples, of_v0(40, 40, 8, 30)]) == {NAME: 2}
+
+
+def test_who_leaves_v0_while_preempted_is_missed_and_nobody_is_made_up() -> None:
+    preempted = [of_v0(0, 0, 0, 0), of_v0(1, 10, 0, 0, running=10), of_v0(2, 10, 0, 4, running=6, waiting=4)]
+    gone = of_v0(3, 10, 0, 4, running=5, waiting=1)  # three of those that wait, and one that ran
+    assert last(ABORTS, [*preempted, gone]) == {NAME: 1}
+
+
+def test_what_v0_swaps_counts_no_second_first_token() -> None:
+    busy = [of_v0(float(at), 20, 0, at, running=15, swapped=5) for at in range(1, 40)]
+    left = [of_v0(float(at), 20, 0, 40, running=12, swapped=5) for at in range(40, 80)]
+    assert last(ABORTS, [of_v0(0, 0, 0, 0), *busy, *left]) == {NAME: 3}
+
+
+def test_v0_that_is_first_seen_to_swap_later_loses_nothing_of_its_total() -> None:
+    busy = [of_v0(float(at), 20, 0, 5, running=15, waiting=0) for at in range(1, 40)]
+    swapping = [of_v0(float(at), 20, 0, 8, running=12, swapped=3) for at in range(40, 80)]
+    left = [of_v0(float(at), 20, 0, 8, running=8, swapped=3) for at in range(80, 120)]
+    said = [values[NAME] for values in run(ABORTS, [of_v0(0, 0, 0, 0), *busy, *swapping, *left])]
+    assert said == sorted(said)
+    assert said[-1] == 4
+
+
 def test_a_restart_keeps_the_total_and_counts_on() -> None:
     def make(at: float, http_ok: float, finished: float, started: float) -> EngineSample:
         return engine(

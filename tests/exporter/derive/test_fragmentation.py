@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from exporter.derive.fragmentation import FRAGMENTATION, tail_waste
 from exporter.derive.phenomenon import EngineFacts
-from tests.support.derive import last, rank
+from exporter.sample import Histogram
+from tests.support.derive import INFINITE, last, rank
 
 LLAMA_70B = EngineFacts(kv_bytes_per_token=327_680)
 """80 layers x 8 KV heads x head size 128, K and V, 16 bits: 2 x 80 x 8 x 128 x 2 bytes."""
@@ -105,6 +107,33 @@ def test_an_engine_that_tells_its_token_usage_is_believed() -> None:
     )
     said = last(FRAGMENTATION, [sample])
     assert [said[f"tail_fragmentation_tokens{{{bound}}}"] for bound in BOUNDS] == [pytest.approx(225)] * 5
+
+
+def test_sequences_shorter_than_a_block_waste_what_they_leave_empty_of_it() -> None:
+    # a hybrid model's blocks: 100 tokens of prompt and a mean of 100 of the answer so far, in 1056 slots
+    lengths = [Histogram((200.0, INFINITE), (40.0, 40.0), total) for total in (4_000.0, 8_000.0)]
+    sample = rank(
+        0,
+        running=100.0,
+        block_tokens=1056.0,
+        request_prompt_tokens=lengths[0],
+        request_generation_tokens=lengths[1],
+    )
+    said = last(FRAGMENTATION, [sample])
+    assert said["tail_fragmentation_tokens{expected}"] == 100 * (1056 - 401 / 2)
+    assert said["tail_fragmentation_tokens{max}"] == 100 * 1055
+    assert said["tail_fragmentation_tokens{low}"] == pytest.approx(85_550 - 2 * 400 / math.sqrt(12) * 10)
+    few = replace(sample, request_prompt_tokens=Histogram((200.0, INFINITE), (4.0, 4.0), 400.0))
+    assert last(FRAGMENTATION, [few])["tail_fragmentation_tokens{expected}"] == 100 * 1055 / 2
+
+
+@given(st.integers(1, 2_000), st.integers(2, 2_000))
+def test_how_short_sequences_are_tells_without_a_jump(mean: int, size: int) -> None:
+    waste = tail_waste(10.0, (float(size),), mean)
+    longer = tail_waste(10.0, (float(size),), mean + 0.5)
+    assert waste.expected - 10.0 <= longer.expected <= waste.expected
+    assert tail_waste(10.0, (float(size),)).expected <= waste.expected <= waste.max
+    assert 0 <= waste.low <= waste.expected <= waste.high <= waste.max
 
 
 sizes = st.lists(st.integers(1, 1024).map(float), min_size=1, max_size=7).map(tuple)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.derive.headroom import HEADROOM_PHENOMENON, mean_remaining
+from exporter.derive.headroom import HEADROOM_PHENOMENON
+from exporter.derive.request_lengths import mean_remaining
 from exporter.sample import Histogram, RankSample
 from tests.support.derive import histogram, last, rank, run
 

@@ -1,0 +1,63 @@
+"""What runs a pool dry: answers that are long beside their prompts, let in while they are short, growing together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from drill.expose.release import Release
+from drill.scenarios.fleets import requests_per_second, rising
+from drill.scenarios.scene import Scene
+from drill.scenarios.setting import Setting, SettingError
+from drill.serving.config import EngineConfig, Generation
+from drill.workload.lengths import LogNormal
+from drill.workload.synthetic import Load, open_loop
+
+BEFORE_RESERVATION = Release.of("0.18.1")
+"""The last V1 that lets a sequence in, or back, as soon as its next chunk finds blocks (vLLM issue 25538)."""
+_SEQUENCE_RATIO = 0.6
+"""Of the sequences that an engine takes at once: beyond these the pool wouldn't be what is short."""
+
+
+def without_reservation(scene: Scene, why: str, change: Callable[[EngineConfig], EngineConfig]) -> Scene:
+    """The scene with its engines at a release before 0.19 and changed. ``why`` V0 can't be told with.
+
+    Raises SettingError for a scene with a V0 engine.
+    """
+    if any(config.generation is Generation.V0 for config in scene.engines.values()):
+        raise SettingError(why)
+    engines = {
+        name: change(replace(config, reserve_whole_prompt=False)) for name, config in scene.engines.items()
+    }
+    releases = {name: min(scene.release_of(name), BEFORE_RESERVATION) for name in scene.names}
+    return replace(scene, engines=engines, releases={**scene.releases, **releases})
+
+
+def long_answers(config: EngineConfig, sequence_tokens: int, prompt_ratio: float) -> Load:
+    """Requests of which the mean one holds ``sequence_tokens`` of a pool over its life, and its prompt that share.
+
+    More tokens where the pool would take more sequences of that length than the engine does.
+    """
+    pool = config.usable_blocks * config.block_tokens
+    held = max(sequence_tokens, round(pool / (_SEQUENCE_RATIO * config.max_sequences)))
+    prompt = max(1, round(prompt_ratio * held))
+    answer = 2 * (held - prompt)
+    return Load(
+        LogNormal(prompt, 0.5, least=max(1, prompt // 4), most=4 * prompt),
+        LogNormal(answer, 0.4, least=answer // 4, most=3 * answer),
+        tenant="long-answers",
+        clients=5,
+    )
+
+
+def with_long_answers(
+    scene: Scene, setting: Setting, load: Load, times: float, span: tuple[float, float]
+) -> Scene:
+    """``times`` the rate at which that load alone would fill the pools of the scene, between two times, beside its own.
+
+    Raises SettingError where engines would only prefill, and for a ramp that is longer.
+    """
+    full = sum(
+        requests_per_second(config, load.prompt, load.output, 1.0) for config in scene.engines.values()
+    )
+    return scene.with_load(open_loop(load, rising(times * full, span, setting), setting.seed + 3))

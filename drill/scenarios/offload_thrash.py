@@ -1,0 +1,62 @@
+"""Sequences go to a tier in host memory, come back as soon as their blocks fit, and are thrown out at once again.
+
+Long documents with long answers, on engines of a V1 before 0.19 with a host tier and a PCIe link that several GPUs
+share. What a preempted sequence had is loaded again instead of computed: hardly anything is recomputed, but bytes flow
+into the GPUs as fast as sequences are thrown out, sequences hold blocks while their own are on their way, and
+gaps between tokens have a tail. ``swap_bytes_per_second`` in both directions, ``pcie_saturation_ratio`` with
+``pcie_swap_share_ratio``, ``tokens_per_preemption`` and ``wasted_work_ratio`` show it; prompts that were stored once
+are what keeps ``transfer_reciprocity_ratio`` near 0 before. V0 has no such tier: its swapping is a scenario of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alerts.causes import Cause
+from drill.clients import ClientConfig, Patience
+from drill.scenarios.chat import chat_fleet
+from drill.scenarios.long_answers import long_answers, with_long_answers, without_reservation
+from drill.scenarios.scenario import Scenario
+from drill.scenarios.scene import Episode, Scene
+from drill.scenarios.setting import Setting
+from drill.serving.config import EngineConfig
+
+ONSET, END = 180.0, 330.0
+_TIMES = 1.1
+_SEQUENCE_TOKENS = 7_000
+_PROMPT_RATIO = 0.7
+_TIER_POOLS = 2.0
+"""The tier's size over the pool's."""
+_LINK_SHARERS = 8
+_WHY_NOT_V0 = "offload-thrash: V0 has no tier to offload to: take generation v1, or swap-thrash"
+
+
+def _offloading(config: EngineConfig) -> EngineConfig:
+    tier = config.offload_bytes or _TIER_POOLS * config.usable_blocks * config.block_bytes
+    return replace(config, offload_bytes=tier, link_sharers=max(config.link_sharers, _LINK_SHARERS))
+
+
+def _fleet(setting: Setting) -> Scene:
+    return chat_fleet(
+        setting,
+        seconds=setting.choose(600, 1_800),
+        clients=ClientConfig(timeout_seconds=60, patience=Patience.FIRST_TOKEN, retries=0),
+    )
+
+
+def _trouble(scene: Scene, setting: Setting) -> Scene:
+    eager = without_reservation(scene, _WHY_NOT_V0, _offloading)
+    largest = max(eager.engines.values(), key=lambda config: config.usable_blocks * config.block_tokens)
+    load = long_answers(largest, _SEQUENCE_TOKENS, _PROMPT_RATIO)
+    return with_long_answers(eager, setting, load, _TIMES, (ONSET, END)).with_episode(
+        Episode("offload-thrash", Cause.OFFLOAD_THRASH, ONSET, END, scene.names)
+    )
+
+
+OFFLOAD_THRASH = Scenario(
+    "offload-thrash",
+    Cause.OFFLOAD_THRASH,
+    "Sequences come back from the tier in host memory to be thrown out again.",
+    _fleet,
+    _trouble,
+)
