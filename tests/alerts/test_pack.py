@@ -124,11 +124,6 @@ NO_SCENARIO = {
     Cause.GATEWAY_BREAKER: "a limit, not a fault",
     Cause.NOT_WATCHED: "the drill's sidecar is always there",
     Cause.SWAP_THRASH: "incident is to come",
-    Cause.RECOMPUTE_THRASH: "to come",
-    Cause.OFFLOAD_THRASH: "to come",
-    Cause.RETRY_STORM: "to come",
-    Cause.ORPHANS: "to come",
-    Cause.TAIL_WASTE: "to come",
 }
 
 
