@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from drill.playing.deviations import beside
 from drill.playing.progress import Progress
 from drill.playing.run import run as run_scenario
-from drill.playing.table import table
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.listing import as_json, as_table
 from drill.scene_options import Chosen, asked, refused_in_words, scene_options
@@ -56,8 +56,8 @@ def list_scenarios(*, in_json: bool) -> None:
 def run_one(*, out: Path | None, raw: bool, raw_every: int, **chosen: Chosen) -> None:
     """Run a scenario and keep what a sidecar saw of it, and the truth.
 
-    Writes truth.json, metrics.om (the sidecar's signals as OpenMetrics, each second), recording.db (the same for
-    thrashold recorder) and summary.json, and prints the key metrics.
+    Writes truth.json, metrics.om (the sidecar's signals as OpenMetrics, of a full run every 15 s), recording.db (the
+    same each second, for thrashold recorder) and summary.json, and prints the key metrics.
     """
     with refused_in_words():
         what = asked(**chosen)
@@ -80,5 +80,5 @@ def run_one(*, out: Path | None, raw: bool, raw_every: int, **chosen: Chosen) ->
             raise click.ClickException(f"{error.filename or folder}: {error.strerror}") from error
         finally:
             progress.end()
-    click.echo(table(ran.metrics))
+    click.echo(beside(ran, what.scenario.published))
     click.echo(f"\nall of it: {folder}")

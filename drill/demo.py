@@ -1,105 +1,47 @@
-"""The demo: a recorded engine runs out of KV cache, a real sidecar reads it, the terminal shows it."""
+"""The demo: the incident as it happens, then its key metrics beside the postmortem's. Or a recorded real engine."""
 
 from __future__ import annotations
 
-import itertools
 import os
-import shutil
 import signal
 import sys
-import time
-from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 import click
 
-from drill import sidecar as sidecars
-from drill.recording import KV_BYTES_PER_TOKEN, Recording, RecordingError, Scrape, load
-from drill.replay import Replayer
-from drill.screen import State, frame
-from drill.sidecar import Cost, Reading, Sidecar, SidecarError
-from drill.story import Event, new_events
-from drill.summary import NEXT, Run, failures, report
-from drill.terminal import LiveScreen, PlainScreen, Screen, glyphs_for, is_live, wants_colour
+from drill import replayed
+from drill.recording import RecordingError
+from drill.sidecar import SidecarError
 
-_FROM_SECOND = 17.0
-"""Leaves 12 s of calm load, enough to see what normal looks like, before the burst at second 29."""
-_SECONDS = 86.0
-"""Until the pool has been empty again for some seconds. Rates over 30 s and quantiles over 60 s need
-that long to exist, so the recording can't be cut shorter; and it can't be played faster, because the
-sidecar measures in real time."""
-_REDRAW_SECONDS = 0.25
+_OUT = Path("drill-incident")
 _INTERRUPTED = 130  # what a shell expects of a command ended by Ctrl-C
-
-
-class _Player:
-    """Plays ``seconds`` of a recording from second ``begin`` to a running sidecar."""
-
-    def __init__(self, recording: Recording, begin: float, seconds: float) -> None:
-        self._recording = recording
-        self._begin = begin
-        self._seconds = seconds
-        self._played = recording.between(begin, begin + seconds)
-        self._history: list[tuple[float, Reading]] = []
-        self._events: tuple[Event, ...] = ()
-        self._elapsed = 0.0
-
-    def play(self, replayer: Replayer, sidecar: Sidecar, screen: Screen) -> Run:
-        """Play to the end. Raises SidecarError when the sidecar fails meanwhile."""
-        # The engine's numbers change once a second, and as often they are read. Half a second apart, no
-        # read meets a change, which would show one number twice and miss the next.
-        if not replayer.wait_for_read(timeout=5.0):
-            raise SidecarError("the sidecar stopped reading the engine")
-        time.sleep(0.5)
-        replayer.play()
-        cost_before, reads_before, start = sidecar.cost(), replayer.reads, time.monotonic()
-        for tick in itertools.count():
-            self._elapsed = time.monotonic() - start
-            if self._elapsed >= len(self._history) and len(self._history) < self._seconds:
-                self._take(sidecar.read())
-            screen.show(self.state(sidecar.url))
-            if self._elapsed >= self._seconds:
-                break
-            time.sleep(max(0.0, start + (tick + 1) * _REDRAW_SECONDS - time.monotonic()))
-        end = self._begin + self._seconds
-        departures = sum(self._begin < at <= end for at in self._recording.departures)
-        cost = _difference(sidecar.cost(), cost_before)
-        reads = replayer.reads - reads_before
-        return Run(self._seconds, self._played, self._history, self._events, departures, reads, cost)
-
-    def state(self, url: str) -> State:
-        """What there is to show now."""
-        elapsed = min(self._elapsed, self._seconds)
-        history = tuple(self._history)
-        return State(elapsed, self._seconds, url, _phases(self._played, self._begin), history, self._events)
-
-    def _take(self, reading: Reading) -> None:
-        self._history.append((self._elapsed, reading))
-        self._events += new_events(self._events, self._elapsed, reading)
-
-
-def _phases(played: tuple[Scrape, ...], begin: float) -> tuple[tuple[float, str], ...]:
-    """The phases of the load as (until, name), in seconds of the demo; the last has no end."""
-    phases: list[tuple[float, str]] = []
-    for scrape, following in itertools.pairwise(played):
-        if following.phase != scrape.phase:
-            phases.append((following.at - begin, scrape.phase))
-    return (*phases, (float("inf"), played[-1].phase))
-
-
-def _difference(now: Cost | None, before: Cost | None) -> Cost | None:
-    if now is None or before is None:
-        return None
-    return Cost(now.cpu_seconds - before.cpu_seconds, now.peak_bytes)
 
 
 @click.command()
 @click.option(
+    "--size",
+    type=click.Choice(["small", "full"]),
+    default="small",
+    show_default=True,
+    help="How large a fleet.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all chance.")
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=_OUT,
+    show_default=True,
+    help="Where to.",
+)
+@click.option("--recording", is_flag=True, help="Play a recorded real engine to a real sidecar instead.")
+@click.option(
     "--from",
     "begin",
     type=click.FloatRange(min=0),
-    default=_FROM_SECOND,
+    default=replayed.FROM_SECOND,
     show_default=True,
     metavar="SECOND",
     help="Where in the recording to begin.",
@@ -107,30 +49,53 @@ def _difference(now: Cost | None, before: Cost | None) -> Cost | None:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=3),
-    default=_SECONDS,
+    default=replayed.SECONDS,
     show_default=True,
-    help="How long to play, in real time.",
+    help="How long to play it, in real time.",
 )
-@click.option("--keep", is_flag=True, help="Leave the sidecar running at the end, until Ctrl-C or kill.")
-def main(begin: float, seconds: float, keep: bool) -> None:  # noqa: FBT001 - click calls by name
-    """Watch a real vLLM run out of KV cache, as thrashold sees it.
+@click.option("--keep", is_flag=True, help="Leave its sidecar running at the end, until Ctrl-C or kill.")
+def main(  # noqa: PLR0913, PLR0917 - one each for click's options
+    size: str,
+    seed: int,
+    out: Path,
+    recording: bool,  # noqa: FBT001 - click calls by name
+    begin: float,
+    seconds: float,
+    keep: bool,  # noqa: FBT001
+) -> None:
+    """Watch a fleet thrash, as thrashold sees it: the incident of 2026-09-29 from burst to recovery, simulated.
 
-    A recorded engine is played by a small server on loopback; a real sidecar reads it once a second,
-    and what the sidecar says is shown. The exit code is 0 only when the sidecar saw what the
-    recording holds.
+    With --recording: a real vLLM that runs out of KV cache. A recorded engine is played by a small server on
+    loopback; a real sidecar reads it once a second, and what the sidecar says is shown. The exit code is 0 only
+    when the sidecar saw what the recording holds.
     """
     _end_on_signals()
     try:
-        _demo(begin, seconds, keep=keep)
+        if recording:
+            replayed.show_recording(begin, seconds, keep=keep)
+        else:
+            _show_incident(size, seed, out)
     except (RecordingError, SidecarError) as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # whoever read us has gone; Python would complain once more when it flushes at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        raise click.ClickException(f"{error.filename or out}: {error.strerror}") from error
     except KeyboardInterrupt:
-        click.echo("stopped; the sidecar and the replayed engine are gone too")
+        click.echo("stopped; the sidecar and the replayed engine are gone too" if recording else "stopped")
         sys.exit(_INTERRUPTED)
-    except BrokenPipeError:
-        # whoever read us has gone; Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+
+
+def _show_incident(size: str, seed: int, out: Path) -> None:
+    try:
+        from drill.playing.shown import show  # noqa: PLC0415 - a recording needs no numpy
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"the simulated fleet needs {error.name}: pip install 'thrashold[drill]', or take --recording"
+        ) from error
+    show("incident", size, seed, out)
 
 
 def _end_on_signals() -> None:
@@ -144,50 +109,6 @@ def _end_on_signals() -> None:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
-
-
-def _demo(begin: float, seconds: float, *, keep: bool) -> None:
-    recording = load()
-    if begin + seconds > recording.seconds:
-        raise click.UsageError(f"the recording ends at second {recording.seconds:.0f}: begin or end earlier")
-    click.echo(f"A real vLLM 0.8.5 running out of KV cache: {seconds:.0f} s of a recording, in real time.")
-    click.echo("Starting the replayed engine, and a sidecar that reads it ...")
-    player = _Player(recording, begin, seconds)
-    with (
-        Replayer(recording, begin=begin) as engine,
-        sidecars.running(engine.url, name="vllm-0.8.5", kv_bytes_per_token=KV_BYTES_PER_TOKEN) as sidecar,
-    ):
-        click.echo(f"The sidecar is at {sidecar.url}/, its metrics at /metrics")
-        run = _shown(player, engine, sidecar)
-        width = shutil.get_terminal_size().columns
-        click.echo(f"\n{report(run, width)}\n\n{NEXT}")
-        missed = failures(run)
-        if missed:
-            raise SidecarError("; ".join(missed))
-        if keep:
-            _go_on(sidecar.url)
-
-
-def _shown(player: _Player, engine: Replayer, sidecar: Sidecar) -> Run:
-    """Play, and show it in the way that fits where the output goes."""
-    colour, glyphs = wants_colour(sys.stdout), glyphs_for(sys.stdout)
-    live = is_live(sys.stdout)
-    screen: Screen = LiveScreen(sys.stdout, colour=colour, glyphs=glyphs) if live else PlainScreen(sys.stdout)
-    try:
-        run = player.play(engine, sidecar, screen)
-    finally:
-        screen.close()
-    if live:
-        width = shutil.get_terminal_size().columns
-        click.echo("\n" + frame(player.state(sidecar.url), width, colour=colour, glyphs=glyphs))
-    return run
-
-
-def _go_on(url: str) -> None:
-    with suppress(KeyboardInterrupt):
-        click.echo(f"\nThe sidecar goes on at {url}/ until Ctrl-C, or kill {os.getpid()}.")
-        while True:
-            time.sleep(1)  # and not pause(), which sleeps through a signal that comes just before it
 
 
 if __name__ == "__main__":

@@ -235,10 +235,21 @@ class Fleet:
             replica = self.replicas[index]
             replica.orphans.add(attempt.attempt_id)
             if self.gateway.config.passes_disconnects:
-                self._advance(index)
-                replica.abort(attempt.attempt_id, self.now)
-                self._look(index)
+                self._abort(index, attempt.attempt_id)
+            elif self.gateway.config.orphan_seconds is not None:
+                due = self.now + self.gateway.config.orphan_seconds
+                self.at(due, lambda: self._collect(index, attempt.attempt_id))
         self._leave(attempt, how, outcome)
+
+    def _collect(self, index: int, attempt_id: int) -> None:
+        """Nobody has waited for it for long: the connection to the engine ends."""
+        if attempt_id in self.replicas[index].orphans:
+            self._abort(index, attempt_id)
+
+    def _abort(self, index: int, attempt_id: int) -> None:
+        self._advance(index)
+        self.replicas[index].abort(attempt_id, self.now)
+        self._look(index)
 
     def _leave(self, attempt: Attempt, how: UpstreamEnd, outcome: AttemptOutcome) -> None:
         del self._in_flight[attempt.attempt_id]

@@ -36,7 +36,8 @@ class GatewayConfig:
     ``rate_per_second``, ``burst``: the token bucket, full at first; it holds a second's worth where ``burst`` is None.
     ``max_requests``: in flight in the fleet, ``max_engine_requests``: in each engine. ``timeout_seconds``: until the
     whole answer is there. ``passes_disconnects``: when a client leaves, or the gateway gives up, the engine is told;
-    else it works on for nobody. ``prefix_tokens``: how much of prompts has to be alike for Routing.PREFIX,
+    else it works on for nobody, until ``orphan_seconds`` later, when a timeout of the connection ends it; None: to the
+    end of the answer. ``prefix_tokens``: how much of prompts has to be alike for Routing.PREFIX,
     ``prefix_slack``: by which share an engine may have more in flight than the mean before they go elsewhere.
     """
 
@@ -47,13 +48,14 @@ class GatewayConfig:
     max_engine_requests: int | None = None
     timeout_seconds: float | None = None
     passes_disconnects: bool = True
+    orphan_seconds: float | None = None
     breaker: BreakerConfig | None = None
     admission: Admission | None = None
     prefix_tokens: int = 1024
     prefix_slack: float = 0.25
 
     def __post_init__(self) -> None:
-        for name in ("rate_per_second", "burst", "timeout_seconds"):
+        for name in ("rate_per_second", "burst", "timeout_seconds", "orphan_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} is {value}: it must be above 0, or None for no such limit")

@@ -217,6 +217,7 @@ class Replica:
             recomputed_tokens=sum(each.recomputed_tokens for each in results),
             swap_in_bytes=sum(each.swap_in_bytes for each in results),
             swap_out_bytes=sum(each.swap_out_bytes for each in results),
+            copy_seconds=sum(each.copy_seconds for each in results),
             tier_load_bytes=sum(each.tier_load_bytes for each in results),
             tier_store_bytes=sum(each.tier_store_bytes for each in results),
         )

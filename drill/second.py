@@ -46,6 +46,8 @@ class Truth:
     swap_in_bytes: float
     swap_out_bytes: float
     """V0's swapping, of all GPUs, counted as iterations end."""
+    copy_seconds: float
+    """In which forward passes waited for it."""
     tier_load_bytes: float
     tier_store_bytes: float
 

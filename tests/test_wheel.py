@@ -135,7 +135,7 @@ def test_the_sampler_starts_from_another_folder(installed: Installed) -> None:
 
 def test_the_demo_runs_without_extras(installed: Installed) -> None:
     assert installed.call("python", "-c", "import httpx").returncode == 1, "the base install has no httpx"
-    output = well(installed.call("python", "-m", "drill.demo", "--seconds", "3"))
+    output = well(installed.call("python", "-m", "drill.demo", "--recording", "--seconds", "3"))
     assert "WHERE TO LOOK NEXT" in output
 
 

@@ -1,7 +1,8 @@
 """A scenario from beginning to end, with all that is kept of it in one folder.
 
-``recording.db`` (the flight recorder's form), ``metrics.om`` (the same as OpenMetrics), ``truth.json``,
-``summary.json``, and, where it is asked for, ``raw.om``.
+``recording.db`` (the flight recorder's form, each second), ``metrics.om`` (the same as OpenMetrics; of a full run every
+15 s, as a Prometheus scrapes, for it would be hundreds of megabytes), ``truth.json``, ``summary.json``, and, where it is
+asked for, ``raw.om``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drill.playing.counted import Counted, count
 from drill.playing.key_metrics import KeyMetrics, Phases, as_json, at_instant, of_phases, phases_of
 from drill.playing.play import Moment, Play
 from drill.playing.raw import RawLog, scrapes
@@ -26,6 +28,8 @@ from exporter.recorder_writer import RecordingWriter, Retention
 
 RECORDING, METRICS, TRUTH, SUMMARY = "recording.db", "metrics.om", "truth.json", "summary.json"
 RAW, _SPOOL = "raw.om", "raw.spool"
+_SCRAPED = "scraped.db"
+_SCRAPE_SECONDS = 15
 _EVERYTHING = Retention(keep_seconds=float(2**31), max_bytes=2**40)
 
 
@@ -36,6 +40,7 @@ class Ran:
     scene: Scene
     phases: Phases
     metrics: dict[str, KeyMetrics]
+    counted: dict[str, Counted]
     truth: dict[str, Any]
 
 
@@ -55,17 +60,18 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     """
     scene = scenario.scene(setting, others)
     out.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", "-wal", "-shm", ".lock"):
-        (out / f"{RECORDING}{suffix}").unlink(missing_ok=True)
     (out / RAW).unlink(missing_ok=True)
     play, truth = Play(scene, setting.seed), TruthLog(scene)
     history: list[tuple[float, KeyMetrics]] = []
+    every = setting.choose(1, _SCRAPE_SECONDS)
     with contextlib.ExitStack() as stack:
-        writer = RecordingWriter(out / RECORDING, _EVERYTHING)
-        stack.callback(writer.close)
+        writer = stack.enter_context(_writing(out / RECORDING))
+        scraped = writer if every == 1 else stack.enter_context(_writing(out / _SCRAPED))
         raw = None if raw_every is None else stack.enter_context(RawLog(out / _SPOOL))
         for moment in play.moments():
             writer.write(moment.snapshot)
+            if scraped is not writer and moment.second.seconds % every == 0:
+                scraped.write(moment.snapshot)
             truth.see(moment.second)
             history.append(
                 (moment.second.seconds, at_instant(moment.snapshot, moment.second.clients.in_flight))
@@ -76,15 +82,26 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
         if raw is not None:
             with (out / RAW).open("wb") as file:
                 raw.write(file)
-    with Recording(out / RECORDING) as recording, (out / METRICS).open("wb") as file:
+    exported = out / (RECORDING if every == 1 else _SCRAPED)
+    with Recording(exported) as recording, (out / METRICS).open("wb") as file:
         export_openmetrics(recording, file)
+    _remove(out / _SCRAPED)
     phases = phases_of(scene)
-    ran = Ran(
-        scene, phases, of_phases(history, phases), truth.told(scenario.name, [each.name for each in others])
-    )
+    true = truth.told(scenario.name, [each.name for each in others])
+    ran = Ran(scene, phases, of_phases(history, phases), count(scene, true, phases), true)
     _write(out / TRUTH, ran.truth)
     _write(out / SUMMARY, as_json(ran.metrics))
     return ran
+
+
+def _writing(path: Path) -> contextlib.closing[RecordingWriter]:
+    _remove(path)
+    return contextlib.closing(RecordingWriter(path, _EVERYTHING))
+
+
+def _remove(recording: Path) -> None:
+    for suffix in ("", "-wal", "-shm", ".lock"):
+        recording.with_name(recording.name + suffix).unlink(missing_ok=True)
 
 
 def _write(path: Path, what: dict[str, Any]) -> None:

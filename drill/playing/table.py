@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from drill.playing.counted import Counted
 from drill.playing.key_metrics import PHASES, KeyMetrics
+from drill.scenarios.published import Published
 
-_Form = Callable[[float], str]
+ABSENT = "-"
 
 
 def _milliseconds(value: float) -> str:
@@ -25,28 +28,50 @@ def _percent(value: float) -> str:
     return f"{value:.0%}"
 
 
-ROWS: tuple[tuple[str, str, _Form], ...] = (
-    ("TPOT p50", "tpot_p50_seconds", _milliseconds),
-    ("TPOT p99", "tpot_p99_seconds", _milliseconds),
-    ("sessions", "sessions", _count),
-    ("swapped sequences", "swapped_sequences", _count),
-    ("PCIe, busiest GPU", "pcie_bytes_per_second", _gigabytes),
-    ("PCIe, share of link", "pcie_saturation_ratio", _percent),
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``field``: of KeyMetrics, or of Counted."""
+
+    title: str
+    field: str
+    form: Callable[[float], str]
+
+    def value(self, metrics: KeyMetrics, counted: Counted | None) -> float | None:
+        """Of a phase; None where nothing tells."""
+        source: KeyMetrics | Counted | None = metrics if self.field in KeyMetrics._fields else counted
+        value: float | None = getattr(source, self.field, None)
+        return value
+
+
+ROWS = (
+    Row("TPOT p50", "tpot_p50_seconds", _milliseconds),
+    Row("TPOT p99", "tpot_p99_seconds", _milliseconds),
+    Row("sessions", "sessions", _count),
+    Row("swapped sequences", "swapped_sequences", _count),
+    Row("swapped blocks/s", "swapped_blocks_per_second", _count),
+    Row("PCIe, busiest GPU", "pcie_bytes_per_second", _gigabytes),
+    Row("PCIe, share of link", "pcie_saturation_ratio", _percent),
+    Row("PCIe, while copying", "copying_bytes_per_second", _gigabytes),
+    Row("requests hit", "requests_hit", _count),
 )
-_ABSENT = "-"
 
 
-def table(metrics: Mapping[str, KeyMetrics], beside: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """Lines of text. ``beside``: what else to show of a row (by field) in each phase, in its own words."""
+def table(
+    metrics: Mapping[str, KeyMetrics],
+    counted: Mapping[str, Counted],
+    published: Published | None = None,
+) -> str:
+    """Lines of text, ``published`` figures beside the run's."""
     head = ["", *PHASES]
-    if beside:
+    if published:
         head += [f"{phase} there" for phase in PHASES]
     lines = [head]
-    for title, field, form in ROWS:
-        values = [getattr(metrics[phase], field) for phase in PHASES]
-        line = [title, *(_ABSENT if value is None else form(value) for value in values)]
-        if beside:
-            line += [beside.get(field, {}).get(phase, _ABSENT) for phase in PHASES]
+    for row in ROWS:
+        values = [row.value(metrics[phase], counted[phase]) for phase in PHASES]
+        line = [row.title, *(ABSENT if value is None else row.form(value) for value in values)]
+        if published:
+            figures = published.figures.get(row.field, {})
+            line += [figures[phase].words if phase in figures else ABSENT for phase in PHASES]
         lines.append(line)
     widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
     return "\n".join(

@@ -98,6 +98,7 @@ def _engine(engine: EngineSecond) -> dict[str, Any]:
         "recomputed_tokens": truth.recomputed_tokens,
         "swap_in_bytes": truth.swap_in_bytes,
         "swap_out_bytes": truth.swap_out_bytes,
+        "copy_seconds": truth.copy_seconds,
         "tier_load_bytes": truth.tier_load_bytes,
         "tier_store_bytes": truth.tier_store_bytes,
     }

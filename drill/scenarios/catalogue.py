@@ -9,6 +9,7 @@ from drill.scenarios.collective_slow import COLLECTIVE_SLOW
 from drill.scenarios.engine_frozen import ENGINE_FROZEN
 from drill.scenarios.gateway_too_tight import GATEWAY_TOO_TIGHT
 from drill.scenarios.gpu_lost import GPU_LOST
+from drill.scenarios.incident import INCIDENT, INCIDENT_PAGES
 from drill.scenarios.kv_leak import KV_LEAK
 from drill.scenarios.metric_rename import METRIC_RENAME
 from drill.scenarios.offload_thrash import OFFLOAD_THRASH
@@ -16,6 +17,7 @@ from drill.scenarios.orphans import ORPHANS
 from drill.scenarios.overload import OVERLOAD
 from drill.scenarios.pcie_downgraded import PCIE_DOWNGRADED
 from drill.scenarios.pcie_other_tenant import PCIE_OTHER_TENANT
+from drill.scenarios.peak import PEAK
 from drill.scenarios.prefill_blocking import PREFILL_BLOCKING
 from drill.scenarios.prefix_collapse import PREFIX_COLLAPSE
 from drill.scenarios.recompute_thrash import RECOMPUTE_THRASH
@@ -33,6 +35,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ENGINE_FROZEN,
         GATEWAY_TOO_TIGHT,
         GPU_LOST,
+        INCIDENT,
+        INCIDENT_PAGES,
         KV_LEAK,
         METRIC_RENAME,
         OFFLOAD_THRASH,
@@ -40,6 +44,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         OVERLOAD,
         PCIE_DOWNGRADED,
         PCIE_OTHER_TENANT,
+        PEAK,
         PREFILL_BLOCKING,
         PREFIX_COLLAPSE,
         RECOMPUTE_THRASH,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from inspect import getdoc
 
 from alerts.causes import Cause
+from drill.scenarios.published import Published
 from drill.scenarios.scene import Scene
 from drill.scenarios.setting import Setting
 
@@ -30,6 +31,8 @@ class Scenario:
     summary: str
     fleet: Callable[[Setting], Scene]
     trouble: Callable[[Scene, Setting], Scene]
+    published: Published | None = None
+    """What is known of it from elsewhere."""
 
     @property
     def story(self) -> str:

@@ -1,4 +1,4 @@
-"""Short runs of the real demo."""
+"""Short runs of the recorded demo."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def demo(*arguments: str, ignored: str = "nothing") -> subprocess.Popen[str]:
     """The demo, started with this signal ignored and no other, whatever is ignored here: SIGHUP under nohup, say."""
     environment = {**os.environ, "COLUMNS": "80", "THRASHOLD_LISTEN": "not an address"}
     return subprocess.Popen(
-        [sys.executable, "-c", START, ignored, "-m", "drill.demo", *arguments],
+        [sys.executable, "-c", START, ignored, "-m", "drill.demo", "--recording", *arguments],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,

@@ -48,6 +48,14 @@ def test_orphans_live_where_disconnects_are_swallowed_and_end_when_the_engine_is
     assert seconds[6].gateway_gauges.downstream_rq_active == 0
 
 
+def test_orphans_end_when_the_gateways_connection_does() -> None:
+    gateway = replace(SWALLOWS, orphan_seconds=2.25)
+    seconds = list(fleet([arrival(0.0, output=30)], gateway=gateway, clients=LEAVING).run(12))
+    assert orphans(seconds) == [0] * 5 + [1] * 2 + [0] * 5
+    assert seconds[-1].engines[0].gauges is not None
+    assert seconds[-1].engines[0].gauges.used_blocks == 0
+
+
 def test_an_engine_that_is_told_ends_it_with_the_iteration_under_way() -> None:
     seconds = list(
         fleet([arrival(0.25, output=10), arrival(0.25, output=12, content=5)], clients=LEAVING).run(12)
