@@ -1,8 +1,8 @@
 """A scenario from beginning to end, with all that is kept of it in one folder.
 
 ``recording.db`` (the flight recorder's form, each second), ``metrics.om`` (the same as OpenMetrics; of a full run every
-15 s, as a Prometheus scrapes, for it would be hundreds of megabytes), ``truth.json``, ``summary.json``, and, where it is
-asked for, ``raw.om``.
+15 s, as a Prometheus scrapes, for it would be hundreds of megabytes), ``truth.json``, ``summary.json``, and, where
+it is asked for, ``raw.om``.
 """
 
 from __future__ import annotations
