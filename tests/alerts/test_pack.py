@@ -123,7 +123,6 @@ NO_SCENARIO = {
     Cause.RANK_IMBALANCE: "the drill's engines have one rank each",
     Cause.GATEWAY_BREAKER: "a limit, not a fault",
     Cause.NOT_WATCHED: "the drill's sidecar is always there",
-    Cause.SWAP_THRASH: "incident is to come",
 }
 
 
