@@ -29,9 +29,13 @@ KV_EXHAUSTION_NEAR = Alert(
     "KvExhaustionNear",
     Severity.WARNING,
     Cause.OVERLOAD,
-    Compare(Reading(EXHAUSTION), "<", "kv_exhaustion_seconds"),
+    All(
+        Compare(Reading(EXHAUSTION), "<", "kv_exhaustion_seconds"),
+        Compare(Reading(KV_USAGE), ">", "kv_usage_calm_ratio"),
+    ),
     "{{ $labels.engine }} fills its KV pool within {{ $value | humanizeDuration }}",
-    "At the rate at which usage has been rising the pool is full soon. A burst fills it faster than this can tell.",
+    "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than this"
+    " can tell.",
     quiet_under=(
         "KvDemandBeyondPool",
         "KvCachePressure",
