@@ -34,8 +34,8 @@ KV_EXHAUSTION_NEAR = Alert(
         Compare(Reading(KV_USAGE), ">", "kv_usage_calm_ratio"),
     ),
     "{{ $labels.engine }} fills its KV pool within {{ $value | humanizeDuration }}",
-    "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than this"
-    " can tell.",
+    "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than"
+    " this can tell.",
     quiet_under=(
         "KvDemandBeyondPool",
         "KvCachePressure",
