@@ -34,8 +34,11 @@ Shared pages: [triage.md](triage.md), four questions for any incident; [actions.
 drain and restart an engine, find whose prompts they are, keep evidence, and what each engine flag does in which
 release; [slo-burn.md](slo-burn.md), all burn rates.
 
-"Try it" plays a failure in the drill (`thrashold drill list`). A run writes `metrics.om`, which a Prometheus of your own
-can take in: `promtool tsdb create-blocks-from openmetrics metrics.om DATA`.
+`thrashold alerts explain KvThrashing` prints what an alert compares. "Try it" plays a failure in the drill
+(`thrashold drill list`): a run writes `metrics.om`, which a Prometheus of your own can take in with
+`promtool tsdb create-blocks-from openmetrics metrics.om DATA`.
+
+Notifications link here: `runbooks: https://...` in the settings of `thrashold alerts` says where the pages are served.
 
 Numbers that alerts compare with are in `alerts/thresholds.py`, each with its reason.
 """

@@ -10,12 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from alerts.alert import Alert, Expression
 from alerts.catalogue import ALERTS
+from alerts.command import alerts
 from alerts.conditions import All, Compare, Condition, Either, OnGpus, Unless
 from alerts.runbooks import BASE, SECTIONS, head, runbook_url
 from alerts.runbooks_index import index, shown
@@ -33,6 +36,7 @@ PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.g
 SHARED = {name for name in PAGES if name[0].islower()}
 COMING = {"incident", "recompute-thrash", "offload-thrash", "retry-storm", "orphans", "tail-waste"}
 """Scenarios that pages name before the drill has them."""
+TREES = [alert for alert in ALERTS.values() if not isinstance(alert.condition, Expression)]
 _FENCE = re.compile(r"^( *)(?:\d+\. )?```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 _SIGNAL = re.compile(r"\bthrashold_[a-z0-9_]+")
@@ -66,12 +70,11 @@ def commands(text: str) -> Iterator[list[str]]:
     prose = _FENCE.sub("", text)
     lines = [line.strip() for block in blocks(text, "sh") for line in block.splitlines()]
     for line in (*_CODE.findall(prose), *lines):
-        words = shlex.split(line, comments=True)
-        if words[:1] == ["thrashold"]:
-            yield words[1:]
+        if line.startswith("thrashold "):
+            yield shlex.split(line, comments=True)[1:]
 
 
-def parsed(command: click.Command, words: list[str]) -> dict[str, object]:
+def parsed(command: click.Command, words: list[str]) -> dict[str, Any]:
     """The options and arguments of a command line. Raises click.UsageError, AssertionError."""
     context = click.Context(command)
     if isinstance(command, click.Group) and words and not words[0].startswith("-"):
@@ -83,7 +86,7 @@ def parsed(command: click.Command, words: list[str]) -> dict[str, object]:
     for parameter in command.params:
         value = options.get(parameter.name or "")
         if parameter.required:
-            assert value is not None, f"{parameter.name} is missing"
+            assert isinstance(value, str | tuple), f"{parameter.name} is missing"
         if isinstance(parameter.type, click.Choice) and value is not None:
             parameter.type.convert(value, parameter, context)
     return options
@@ -125,10 +128,9 @@ def test_a_page_begins_as_its_alert_says_and_has_all_sections_in_order(alert: Al
     assert all(part.strip() for part in parts[2::2]), "a section is empty"
 
 
-@pytest.mark.parametrize("alert", ALERTS.values(), ids=lambda alert: alert.name)
+@pytest.mark.parametrize("alert", TREES, ids=lambda alert: alert.name)
 def test_a_page_names_each_threshold_that_its_alert_compares_with(alert: Alert) -> None:
-    if isinstance(alert.condition, Expression):
-        pytest.skip("an expression has no comparisons to read")
+    assert not isinstance(alert.condition, Expression)
     missing = set(limits(alert.condition)) - {name for name, _ in _THRESHOLD.findall(PAGES[alert.name])}
     assert not missing
 
@@ -176,7 +178,7 @@ def test_our_own_commands_parse_and_scenarios_exist(name: str) -> None:
     for words in commands(PAGES[name]):
         options = parsed(main, words)
         if words[:2] == ["drill", "run"]:
-            named = {str(options["scenario"]), *(options["others"] or ())}  # type: ignore[misc]
+            named = {str(options["scenario"]), *options.get("others", ())}
             assert named <= SCENARIOS.keys() | COMING, " ".join(words)
 
 
@@ -229,7 +231,7 @@ def test_no_template_is_left_in_the_index() -> None:
     assert "{{" not in index()
 
 
-def test_where_a_page_is_by_default_and_where_it_is_published() -> None:
+def test_where_a_page_is_by_default_and_where_a_setting_says() -> None:
     alert = ALERTS["KvThrashing"]
     assert runbook_url(alert) == "docs/runbooks/KvThrashing.md"
     assert (ROOT / runbook_url(alert)).is_file()
@@ -237,9 +239,10 @@ def test_where_a_page_is_by_default_and_where_it_is_published() -> None:
         assert runbook_url(alert, base) == "https://wiki.example/runbooks/KvThrashing.md"
 
 
-@pytest.mark.parametrize(
-    "base", ["", " ", "https://wiki.example/?page=", "https://wiki.example/#top", " docs"]
-)
-def test_a_base_that_nothing_can_be_put_behind_is_refused(base: str) -> None:
-    with pytest.raises(ValueError, match="a folder or a URL without a query"):
-        runbook_url(ALERTS["KvThrashing"], base)
+@pytest.mark.parametrize("base", ["", "my wiki", "https://wiki.example/?page=", "https://wiki.example/#top"])
+def test_a_base_that_nothing_can_be_put_behind_is_refused(base: str, tmp_path: Path) -> None:
+    file = tmp_path / "pack.yaml"
+    file.write_text(json.dumps({"runbooks": base}))
+    told = CliRunner().invoke(alerts, ["explain", "KvThrashing", "--config", str(file)])
+    assert told.exit_code == 2, told.output
+    assert "runbooks" in told.output
