@@ -36,6 +36,8 @@ PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.g
 SHARED = {name for name in PAGES if name[0].islower()}
 COMING = {"incident", "recompute-thrash", "offload-thrash", "retry-storm", "orphans", "tail-waste"}
 """Scenarios that pages name before the drill has them."""
+OURS = {"--check", "--listen"}
+"""Options of our own that pages name by themselves."""
 TREES = [alert for alert in ALERTS.values() if not isinstance(alert.condition, Expression)]
 _FENCE = re.compile(r"^( *)(?:\d+\. )?```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -180,6 +182,12 @@ def test_our_own_commands_parse_and_scenarios_exist(name: str) -> None:
         if words[:2] == ["drill", "run"]:
             named = {str(options["scenario"]), *options.get("others", ())}
             assert named <= SCENARIOS.keys() | COMING, " ".join(words)
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_flags_of_engines_are_those_that_actions_tells_of(name: str) -> None:
+    named = {code.split()[0] for code in _CODE.findall(_FENCE.sub("", PAGES[name])) if code.startswith("--")}
+    assert named - OURS <= set(re.findall(r"`(--[\w-]+)", PAGES["actions"]))
 
 
 @pytest.mark.parametrize(
