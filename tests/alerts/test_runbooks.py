@@ -252,3 +252,9 @@ def test_a_base_that_nothing_can_be_put_behind_is_refused(base: str, tmp_path: P
     told = CliRunner().invoke(alerts, ["explain", "KvThrashing", "--config", str(file)])
     assert told.exit_code == 2, told.output
     assert "runbooks" in told.output
+
+
+def test_no_page_asks_for_the_increase_of_a_counter_that_begins_at_1() -> None:
+    """The first XID of a number has no rise: its series isn't there before."""
+    for name, text in PAGES.items():
+        assert not re.search(r"(increase|rate)\(thrashold_gpu_xid_errors_total", text), name
