@@ -11,6 +11,7 @@ from msgspec import Meta
 from alerts.alert import Severity
 from alerts.catalogue import ALERTS
 from alerts.conditions import Rendering
+from alerts.runbooks import BASE
 from alerts.thresholds import Thresholds
 from exporter.settings import RefusedError
 
@@ -60,8 +61,11 @@ class PackSettings:
     ] = "1m"
     runbooks: Annotated[
         str,
-        Meta(description="Where the runbooks are served: `NAME.md` is put behind it."),
-    ] = "docs/runbooks"
+        Meta(
+            pattern=r"^[^\s?#]+$",
+            description="Where the runbooks are served: `NAME.md` is put behind it. A folder or a URL.",
+        ),
+    ] = BASE
     alerts: Annotated[dict[str, AlertSettings], Meta(description="Settings of single alerts, by name.")] = (
         field(default_factory=dict)
     )

@@ -11,6 +11,7 @@ from alerts.alert import Alert
 from alerts.alertmanager import configuration
 from alerts.catalogue import GROUPS
 from alerts.pack_settings import PackSettings
+from alerts.runbooks import runbook_url
 
 HEAD = "# Made by `thrashold alerts render`: don't edit it, set what is to be else in a file of settings.\n"
 _PREFIX = "thrashold-"
@@ -75,14 +76,9 @@ def rule(alert: Alert, settings: PackSettings) -> dict[str, Any]:
     made["annotations"] = {
         "summary": alert.summary,
         "description": alert.meaning,
-        "runbook_url": runbook_url(alert, settings),
+        "runbook_url": runbook_url(alert, settings.runbooks),
     }
     return made
-
-
-def runbook_url(alert: Alert, settings: PackSettings) -> str:
-    """Of an alert's page."""
-    return f"{settings.runbooks.rstrip('/')}/{alert.name}.md"
 
 
 def _yaml(what: Mapping[str, Any]) -> str:
