@@ -11,11 +11,14 @@ from typing import Any
 
 from alerts.alert import Alert, Severity
 from alerts.catalogue import ALERTS
+from alerts.pack.watching import WATCHDOG
 from alerts.pack_settings import PackSettings
 
 DESK_URL = "http://127.0.0.1:9808/alerts"
 """Where thrashold's desk hears webhooks."""
-PAGE, TELL, NOBODY = "page", "tell", "nobody"
+PAGE, TELL, NOBODY, DEAD_MAN = "page", "tell", "nobody", "watchdog"
+WATCHDOG_URL = "http://127.0.0.1:9808/watchdog"
+"""What is told every minute that the way is open, and has to notice when it isn't."""
 _GROUP_WAIT, _GROUP_INTERVAL, _REPEAT = "10s", "5m", "4h"
 
 
@@ -30,6 +33,12 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
             "group_interval": _GROUP_INTERVAL,
             "repeat_interval": _REPEAT,
             "routes": [
+                {
+                    "matchers": [f'alertname="{WATCHDOG.name}"'],
+                    "receiver": DEAD_MAN,
+                    "group_interval": "1m",
+                    "repeat_interval": "1m",
+                },
                 {"matchers": [f'severity="{Severity.PAGE.value}"'], "receiver": PAGE},
                 {"matchers": [f'severity="{Severity.INFO.value}"'], "receiver": NOBODY},
             ],
@@ -38,6 +47,7 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
         "receivers": [
             {"name": PAGE, "webhook_configs": [{"url": DESK_URL, "send_resolved": True}]},
             {"name": TELL, "webhook_configs": [{"url": DESK_URL, "send_resolved": False}]},
+            {"name": DEAD_MAN, "webhook_configs": [{"url": WATCHDOG_URL, "send_resolved": False}]},
             {"name": NOBODY},
         ],
     }

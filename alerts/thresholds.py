@@ -160,8 +160,11 @@ class Thresholds:
     rank_imbalance_ratio: Annotated[
         float,
         Meta(ge=1, le=1000),
-        Meta(description="Load of the busiest rank over the mean of all. A public doctor warns at twice."),
-    ] = 2.0
+        Meta(
+            description="Load of the busiest rank over the mean of all: with two ranks it can't be above 2. A public"
+            " doctor warns where one has twice as much as another, which is 1.33 of the mean."
+        ),
+    ] = 1.5
     gateway_reject_seconds: Annotated[
         float,
         _Seconds,

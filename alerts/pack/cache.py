@@ -62,7 +62,7 @@ KV_THRASHING = Alert(
     "So few tokens come between preemptions that the engine works mostly for what it throws away.",
     for_seconds=15,
     keep_firing_seconds=180,
-    quiet_under=("KvSequencesSwapped", "EngineDown"),
+    quiet_under=("KvSequencesSwapped", "KvOffloadThrash", "EngineDown"),
 )
 KV_PING_PONG = Alert(
     "KvPingPong",
@@ -71,7 +71,7 @@ KV_PING_PONG = Alert(
     All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
     "{{ $labels.engine }}: {{ $value | humanizePercentage }} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "EngineDown"),
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "EngineDown"),
 )
 KV_LEAKING = Alert(
     "KvLeaking",

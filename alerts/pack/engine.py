@@ -18,10 +18,10 @@ _FALLEN_TO = 0.5
 
 
 def _down(rendering: Rendering) -> str:
-    """A source that doesn't answer and was an engine within the last hour: its name is the engine's."""
+    """A source that doesn't answer and was an engine within the last six hours: its name is the engine's."""
     on = by(rendering, _ENGINE)
     dead = f'label_replace({gauge(rendering, SOURCE_UP)} == 0, "engine", "$1", "source", "(.*)")'
-    was = gauge(rendering, ENGINE_INFO, window="1h")
+    was = gauge(rendering, ENGINE_INFO, window="6h")
     return f"max by ({on}) ({dead}) and on ({on}) ({was})"
 
 
@@ -31,7 +31,7 @@ ENGINE_DOWN = Alert(
     Cause.ENGINE_DOWN,
     Expression(_down, _ENGINE),
     "{{ $labels.engine }} answers no more",
-    "The engine's metrics can't be read, and could within the last hour. Its load has gone to the others.",
+    "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others.",
     for_seconds=60,
     keep_firing_seconds=180,
 )
@@ -97,8 +97,11 @@ def _falling(rendering: Rendering) -> str:
     running = SEQUENCES.full_name + rendering.matchers((("state", "running"),))
     waiting = SEQUENCES.full_name + rendering.matchers((("state", "waiting"),))
     ago = " offset 10m"
-    held = f"{total(running, '')} + {total(waiting, '')}"
-    had = f"{total(running, ago)} + {total(waiting, ago)}"
+    swapped = SEQUENCES.full_name + rendering.matchers((("state", "swapped"),))
+    held, had = (
+        f"{total(running, when)} + {total(waiting, when)} + ({total(swapped, when)} or {total(running, when)} * 0)"
+        for when in ("", ago)
+    )
     return f"{total(tokens, '')} / ({total(tokens, ago)} > 0) < {_FALLEN_TO:g}\nand on ({cluster})\n({held} >= {had})"
 
 
@@ -110,7 +113,7 @@ FLEET_PROGRESS_FALLING = Alert(
     "The fleet makes {{ $value | humanizePercentage }} of the tokens of ten minutes ago, with as many sequences",
     "More is in the engines than before and less comes out of them, whatever each of them says of itself.",
     for_seconds=120,
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "EngineFrozen", "EngineDown"),
+    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash"),
 )
 
 

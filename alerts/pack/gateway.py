@@ -14,7 +14,9 @@ from exporter.derive.orphans import ORPHAN_KV
 _GATEWAY = AMPLIFICATION.scope.labels
 _WINDOW = "2m"
 _MOST_REJECTED_RATIO = 0.1
-_REJECTED, _LEFT, _TIMEOUT = ((("outcome", name),) for name in ("rejected", "client_left", "timeout"))
+_REJECTED, _OVERFLOW, _LEFT, _TIMEOUT = (
+    (("outcome", name),) for name in ("rejected", "overflow", "client_left", "timeout")
+)
 
 
 def _storm(rendering: Rendering) -> str:
@@ -50,7 +52,11 @@ ORPHANED_KV = Alert(
 
 def _rejecting(rendering: Rendering) -> str:
     every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
-    return f"{rate(rendering, REQUESTS, _WINDOW, _GATEWAY, _REJECTED)} / ({every} > 0) > {_MOST_REJECTED_RATIO:g}"
+    rejected, overflow = (
+        rate(rendering, REQUESTS, _WINDOW, _GATEWAY, outcome) for outcome in (_REJECTED, _OVERFLOW)
+    )
+    turned_away = f"(({rejected} or {every} * 0) + ({overflow} or {every} * 0))"
+    return f"{turned_away} / ({every} > 0) > {_MOST_REJECTED_RATIO:g}"
 
 
 def _rejecting_with_room(rendering: Rendering) -> str:

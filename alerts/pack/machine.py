@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
-from alerts.conditions import All, Compare, OnGpus, Reading, Rendering, Unless
+from alerts.conditions import All, Compare, Either, OnGpus, Reading, Rendering, Unless
 from alerts.pack.promql import risen
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.collectives import COLLECTIVE_DROP
 from exporter.derive.gpu_health import XID_ERRORS
-from exporter.derive.inventory import GPU_UP
+from exporter.derive.inventory import GPU_DOWN_INFO, GPU_UP
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
 from exporter.derive.swap import SWAPPED
+from exporter.dialects.dcgm import STALE
+from exporter.sampler.reasons import Reason
 
 _SATURATED = OnGpus(Compare(Reading(PCIE_SATURATION), ">", "pcie_saturation_ratio"))
 _BY_SWAP = Compare(Reading(SWAP_SHARE), ">", "pcie_swap_share_ratio")
@@ -31,8 +33,8 @@ PCIE_SATURATED_BY_OTHERS = Alert(
     Cause.PCIE_OTHER_TENANT,
     Unless(Unless(_SATURATED, _BY_SWAP), Compare(Reading(SWAPPED), ">", "swapped_sequences")),
     "{{ $labels.engine }}: a PCIe link is full, and not of its swapping",
-    "A GPU's link to its host is at what it can carry, with bytes that the engine doesn't account for.",
-    quiet_under=("GpuLost",),
+    "A GPU's link to its host is at what it can carry, with bytes that the engine doesn't account for: somebody else's,"
+    " or all-reduces where there is no NVLink.",
 )
 PCIE_LINK_DOWNGRADED = Alert(
     "PcieLinkDowngraded",
@@ -51,15 +53,19 @@ COLLECTIVES_SLOW = Alert(
     Compare(Reading(COLLECTIVE_DROP), ">", "collective_drop_ratio"),
     "{{ $labels.engine }}: its GPUs exchange {{ $value | humanizePercentage }} less than usual",
     "The all-reduces of the engine carry less than they did with as many sequences: NVLink, topology or throttling.",
-    quiet_under=("EngineDown", "EngineFrozen", "GpuLost"),
+    quiet_under=("EngineDown", "EngineFrozen"),
+)
+_HUNG, _NOT_READ = (
+    Compare(Reading(GPU_DOWN_INFO, (("reason", reason),)), ">=", 1.0) for reason in (Reason.HUNG, STALE)
 )
 GPU_LOST = Alert(
     "GpuLost",
     Severity.PAGE,
     Cause.GPU_LOST,
-    Compare(Reading(GPU_UP), "==", 0.0),
+    Unless(Compare(Reading(GPU_UP), "==", 0.0), Either(_NOT_READ, _HUNG)),
     "GPU {{ $labels.uuid }} is lost",
-    "The driver no longer answers for this GPU: it fell off the bus, or needs a reset.",
+    "The driver says that this GPU is gone or ill: it fell off the bus, or needs a reset. One that merely can't be"
+    " read, because the driver hangs, is SidecarBlind's.",
     for_seconds=30,
     keep_firing_seconds=300,
 )

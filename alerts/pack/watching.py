@@ -15,7 +15,7 @@ _SOURCE = SOURCE_UP.scope.labels
 def _blind(rendering: Rendering) -> str:
     """Any source but an engine, which has an alert of its own."""
     on = by(rendering, _SOURCE)
-    engines = f'label_replace({gauge(rendering, ENGINE_INFO, window="1h")}, "source", "$1", "engine", "(.*)")'
+    engines = f'label_replace({gauge(rendering, ENGINE_INFO, window="6h")}, "source", "$1", "engine", "(.*)")'
     return f"max by ({on}) ({gauge(rendering, SOURCE_UP)}) == 0\nunless on ({on})\n({engines})"
 
 
@@ -26,14 +26,13 @@ SIDECAR_BLIND = Alert(
     Expression(_blind, _SOURCE),
     "A sidecar can't read {{ $labels.source }}",
     "What it told of the GPUs, the gateway or KV events is absent until it can: no alert about them fires.",
-    quiet_under=("GpuLost",),
 )
 
 
 def _down(rendering: Rendering) -> str:
-    """Scraped within the last hour and not now, each by itself."""
+    """Scraped within the last six hours and not now, each by itself."""
     on = by(rendering, ("instance",))
-    was = gauge(rendering, BUILD_INFO, window="1h")
+    was = gauge(rendering, BUILD_INFO, window="6h")
     return f"group by ({on}) ({was})\nunless on ({on})\n(group by ({on}) ({gauge(rendering, BUILD_INFO, window='2m')}))"
 
 
@@ -43,7 +42,7 @@ SIDECAR_DOWN = Alert(
     Cause.NOT_WATCHED,
     Expression(_down, ("instance",)),
     "The sidecar at {{ $labels.instance }} is gone",
-    "It was scraped within the last hour and isn't any more: its engines are not watched.",
+    "It was scraped within the last six hours and isn't any more: its engines are not watched.",
 )
 WATCHDOG = Alert(
     "Watchdog",
