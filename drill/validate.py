@@ -1,7 +1,8 @@
-"""Prints how the model compares with real engines: ``python -m drill.validate ARCHIVE [--recording ARCHIVE]``.
+"""Prints how the model compares with real engines: ``python -m drill.validate [ARCHIVE] [--recording ARCHIVE]``.
 
 ARCHIVE holds the public runs of vLLM 0.19, the recording one of the engine that runs here (docs/drill.md says where
-they come from). The exit code is 1 where a bar is missed, 2 where an archive can't be read.
+they come from); ``--fresh FOLDER`` are the traces of ``make real``, once or more often. The exit code is 1 where a bar
+is missed, 2 where something can't be read.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from pathlib import Path
 
 from drill.serving.engine import Engine
 from drill.validation.comparison import Comparison, Pair, compare
+from drill.validation.fresh_run import FreshRun, read_fresh
 from drill.validation.public_runs import PublicRun, RunError, read_runs
-from drill.validation.recorded_run import CONFIG, RecordedRun, read_recorded
+from drill.validation.recorded_run import RecordedRun, read_recorded
+from drill.validation.small_engine import CONFIG
 
 BAR = 0.10
 """Of means and of curves."""
@@ -47,8 +50,14 @@ def compare_recorded(recorded: RecordedRun) -> Comparison:
     return compare(recorded.run, lambda: Engine(CONFIG, recorded.times))
 
 
+def compare_fresh(fresh: FreshRun) -> Comparison:
+    """A run of ``make real`` beside the model."""
+    times = fresh.times
+    return compare(fresh.run, lambda: Engine(CONFIG, times.whole), timer_at=times.at)
+
+
 def misses_recorded(comparison: Comparison) -> list[str]:
-    """What is beyond the bars of a recording: of KV usage, and of preemptions."""
+    """What is beyond the bars of the engine that runs here: of KV usage, and of preemptions."""
     found = []
     if comparison.usage_rms is not None and comparison.usage_rms > BAR:
         found.append(f"{comparison.name}: KV usage {comparison.usage_rms:.1%}")
@@ -116,20 +125,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m drill.validate", description="Compares the drill's engine with real ones."
     )
-    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="trace-llmservingsim-vllm.tar.xz")
+    parser.add_argument(
+        "archive", type=Path, nargs="?", metavar="ARCHIVE", help="trace-llmservingsim-vllm.tar.xz"
+    )
     parser.add_argument(
         "--recording",
         type=Path,
         metavar="ARCHIVE",
         help="vllm-0.32.0-oracle.tar.xz, with the truth from inside",
     )
+    parser.add_argument(
+        "--fresh",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="the traces of a run of make real: .real_engine/last_run",
+    )
     given = parser.parse_args()
+    if not (given.archive or given.recording or given.fresh):
+        parser.error("nothing to compare with: give an ARCHIVE, --recording or --fresh")
     try:
-        comparisons = [compare_public(run) for run in read_runs(given.archive)]
+        comparisons = [compare_public(run) for run in (read_runs(given.archive) if given.archive else ())]
         missed = [line for each in comparisons for line in misses(each)]
-        for seed in range(_SEEDS if given.recording else 0):
-            comparisons.append(compare_recorded(read_recorded(given.recording, seed)))
-            missed += misses_recorded(comparisons[-1])
+        beside = [
+            compare_recorded(read_recorded(given.recording, seed))
+            for seed in range(_SEEDS if given.recording else 0)
+        ]
+        beside += [compare_fresh(read_fresh(folder)) for folder in given.fresh]
+        comparisons += beside
+        missed += [line for each in beside for line in misses_recorded(each)]
     except (RunError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

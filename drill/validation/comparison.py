@@ -9,11 +9,16 @@ from statistics import fmean
 
 from drill.serving.engine import Engine
 from drill.serving.request import Record, Request
+from drill.serving.step_result import StepResult
+from drill.serving.step_time import StepTimer
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What became of one request in the real engine. Seconds since the first arrival; None: its client left."""
+    """What became of one request in the real engine. Seconds since the first arrival.
+
+    None: its client left, or it is there only for what it leaves behind.
+    """
 
     request: Request
     first_token_seconds: float | None
@@ -109,10 +114,16 @@ class _Gauges:
     usage_ratio: float
 
 
-def compare(run: Run, make: Callable[[], Engine], replicas: int = 1) -> Comparison:
+def compare(
+    run: Run,
+    make: Callable[[], Engine],
+    replicas: int = 1,
+    timer_at: Callable[[float], StepTimer] | None = None,
+) -> Comparison:
     """Give the run's arrivals to the model, to the replica that has least to do, and compare.
 
     As vLLM's own balancer of data-parallel ranks does, one that waits weighs as much as four that run.
+    ``timer_at`` tells how long iterations take from a second on, asked before each; None: always as made.
     """
     engines = [make() for _ in range(replicas)]
     records: dict[int, Record] = {}
@@ -121,10 +132,10 @@ def compare(run: Run, make: Callable[[], Engine], replicas: int = 1) -> Comparis
     place = 0
     for reading in run.readings:
         while place < len(arrivals) and arrivals[place].arrival_seconds <= reading.at:
-            _advance(engines, arrivals[place].arrival_seconds, records)
+            _advance(engines, arrivals[place].arrival_seconds, records, timer_at)
             min(engines, key=_load).submit(arrivals[place])
             place += 1
-        _advance(engines, reading.at, records)
+        _advance(engines, reading.at, records, timer_at)
         gauges = [engine.gauges() for engine in engines]
         curve.append(
             _Gauges(
@@ -135,14 +146,27 @@ def compare(run: Run, make: Callable[[], Engine], replicas: int = 1) -> Comparis
         )
     for request in arrivals[place:]:
         min(engines, key=_load).submit(request)
-    _advance(engines, math.inf, records)
+    _advance(engines, math.inf, records, timer_at)
     return _compared(run, records, curve, sum(engine.totals.preemptions for engine in engines))
 
 
-def _advance(engines: Sequence[Engine], until: float, records: dict[int, Record]) -> None:
+def _advance(
+    engines: Sequence[Engine],
+    until: float,
+    records: dict[int, Record],
+    timer_at: Callable[[float], StepTimer] | None,
+) -> None:
     for engine in engines:
-        while (result := engine.step(until)) is not None:
+        result = _step(engine, until, timer_at)
+        while result is not None:
             records.update({record.request.request_id: record for record in result.finished})
+            result = _step(engine, until, timer_at)
+
+
+def _step(engine: Engine, until: float, timer_at: Callable[[float], StepTimer] | None) -> StepResult | None:
+    if timer_at is not None:
+        engine.timer = timer_at(engine.now)
+    return engine.step(until)
 
 
 def _load(engine: Engine) -> int:

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from drill.serving.config import EngineConfig
 from drill.serving.content import Segment
-from drill.serving.models import MODELS
 from drill.serving.request import Request
 from drill.serving.step_time import MeasuredTimes
 from drill.validation.comparison import Observed, Reading, Run
 from drill.validation.public_runs import RunError
-from exporter.hardware import GPUS
+from drill.validation.small_engine import CONFIG
+from drill.validation.step_fit import TimedStep, fit, unstalled
 
 _SHARING, _PREFIXES, _PREFIX_TOKENS = 0.6, 4, 256
 """Share of prompts that begin with one of so many prefixes of so many tokens: how the recording's client drew them."""
@@ -33,17 +32,6 @@ _SHARING, _PREFIXES, _PREFIX_TOKENS = 0.6, 4, 256
 _READ_SECONDS = 0.25
 _STALL_SECONDS = 0.3
 """A step longer than that was held up by something else on the machine, or nothing was to be done."""
-
-CONFIG = EngineConfig(
-    model=MODELS["tiny"],
-    gpu=GPUS["h100"],  # whose figures don't matter: times are measured
-    block_tokens=32,
-    gpu_blocks=256,
-    max_batched_tokens=512,
-    max_sequences=32,
-    max_model_tokens=2048,
-)
-"""The engine of the recording, as it was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +110,11 @@ def fit_times(steps: list[Mapping[str, Any]]) -> MeasuredTimes:
     away, or that were held up, say nothing.
     """
     size = CONFIG.block_tokens
-    rows, seconds = [], []
+    found = []
     for before, after in itertools.pairwise(steps):
         held = [size * int(each["blocks_held"]) - int(each["tail_tokens"]) for each in (before, after)]
         computed, running = held[1] - held[0], int(after["running"])
         took = float(after["t"]) - float(before["t"])
-        if after["preempted"] or computed < running or took > _STALL_SECONDS:
-            continue
-        rows.append((1.0, float(computed - running), float(running)))
-        seconds.append(took)
-    if not rows:
-        raise ValueError("no step in which nothing ended")
-    fixed, prefill, decode = np.linalg.lstsq(np.array(rows), np.array(seconds), rcond=None)[0].tolist()
-    return MeasuredTimes(max(0.0, fixed), max(0.0, prefill), max(0.0, decode))
+        if not after["preempted"] and computed >= running:
+            found.append(TimedStep(float(before["t"]), took, computed - running, running))
+    return fit(unstalled(found, _STALL_SECONDS))

@@ -11,7 +11,8 @@ import pytest
 from drill import validate
 from drill.validate import compare_public, compare_recorded, misses, misses_recorded, table
 from drill.validation.public_runs import PublicRun, RunError, read_runs
-from drill.validation.recorded_run import CONFIG, read_recorded
+from drill.validation.recorded_run import read_recorded
+from drill.validation.small_engine import CONFIG
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "drill.md"
 FIXTURES = Path(__file__).parent.parent / "fixtures"

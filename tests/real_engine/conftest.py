@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_engine import install, report, run
+from tests.real_engine import install, judge_model, report, run
 from tests.real_engine.judging import Figure
 from tests.real_engine.recording import Recording
 
@@ -36,7 +36,7 @@ def figures(request: pytest.FixtureRequest, traces: Path) -> dict[str, Figure]:
                 pytest.fail(f"CI must have the real engine: {error}", pytrace=False)
             pytest.skip(f"no real engine: {error}")
     recording = Recording.load(traces)
-    made = report.judged(recording)
+    made = report.judged(recording) | judge_model.judged(traces)
     report.write(traces.with_suffix(".json"), recording, made)
     about = ", ".join(f"{name} {value}" for name, value in report.circumstances(recording).items())
     request.config.stash[LINES] = [*report.table(made), "", about]

@@ -33,11 +33,34 @@ class Phase:
     leaving: float
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a client asks, once or more often.
+
+    The first ``shared_tokens`` of its prompt are those of the prefix with that number; None: it begins like no other.
+    """
+
+    name: str
+    prompt: list[int]
+    max_tokens: int
+    prefix: int | None
+    shared_tokens: int
+
+
 @dataclass
 class Seen:
-    """One request as its client saw it."""
+    """One request as its client saw it, and what was asked.
+
+    The engine knows it as ``cmpl-``, ``id`` and more; what has the same ``question`` has the same prompt.
+    """
 
     phase: str
+    id: str
+    question: str
+    prompt_tokens: int
+    max_tokens: int
+    prefix: int | None
+    shared_tokens: int
     begin: float
     over: float = 0.0
     end: str = "error"
@@ -75,6 +98,7 @@ class Client:
     def __init__(self, session: aiohttp.ClientSession, url: str, name: str, number: int, log: TextIO) -> None:
         """The ``number``-th client of the phase called ``name``."""
         self._session, self._url, self._name, self._log = session, url, name, log
+        self._number, self._asked = number, 0
         self._phase = PHASES[name]
         self._random = _seeded(f"{name} {number}")  # the same questions each time
 
@@ -82,10 +106,10 @@ class Client:
         """Ask one thing after the other."""
         chance, phase = self._random, self._phase
         while time.time() < deadline:
-            prompt, length = self._prompt(), chance.randrange(*phase.answer)
+            question = self._question()
             leave_after = chance.randrange(5, 80) if chance.random() < phase.leaving else None
-            for _ in range(1 + RETRIES):
-                end = await self._ask(prompt, length, leave_after)
+            for attempt in range(1 + RETRIES):
+                end = await self._ask(question, attempt, leave_after)
                 if end == "error":
                     return
                 if end == "done" or time.time() > deadline:
@@ -94,25 +118,44 @@ class Client:
                 leave_after = leave_after if chance.random() < 0.3 else None
             await asyncio.sleep(chance.random() * 0.2)
 
-    def _prompt(self) -> list[int]:
+    def _question(self) -> Question:
         length = self._random.randrange(*self._phase.prompt)
-        shares = self._random.random() < 0.6
-        start = _seeded(str(self._random.randrange(PREFIXES))) if shares else self._random
-        prompt = [start.randrange(FIRST_TOKEN, LAST_TOKEN) for _ in range(min(length, PREFIX_TOKENS))]
-        return prompt + [self._random.randrange(FIRST_TOKEN, LAST_TOKEN) for _ in range(length - len(prompt))]
+        prefix = self._random.randrange(PREFIXES) if self._random.random() < 0.6 else None
+        start = self._random if prefix is None else _seeded(str(prefix))
+        shared = min(length, PREFIX_TOKENS)
+        prompt = [start.randrange(FIRST_TOKEN, LAST_TOKEN) for _ in range(shared)]
+        prompt += [self._random.randrange(FIRST_TOKEN, LAST_TOKEN) for _ in range(length - shared)]
+        self._asked += 1
+        return Question(
+            f"{self._name}.{self._number}.{self._asked}",
+            prompt,
+            self._random.randrange(*self._phase.answer),
+            prefix,
+            0 if prefix is None else shared,
+        )
 
-    async def _ask(self, prompt: list[int], length: int, leave_after: int | None) -> str:
-        seen = Seen(self._name, time.time())
+    async def _ask(self, question: Question, attempt: int, leave_after: int | None) -> str:
+        seen = Seen(
+            self._name,
+            f"{question.name}.{attempt}",
+            question.name,
+            len(question.prompt),
+            question.max_tokens,
+            question.prefix,
+            question.shared_tokens,
+            time.time(),
+        )
         body = {
             "model": "tiny",
-            "prompt": prompt,
-            "max_tokens": length,
+            "prompt": question.prompt,
+            "max_tokens": question.max_tokens,
             "ignore_eos": True,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+        url = f"{self._url}/v1/completions"
         try:
-            async with self._session.post(f"{self._url}/v1/completions", json=body) as answer:
+            async with self._session.post(url, json=body, headers={"X-Request-Id": seen.id}) as answer:
                 answer.raise_for_status()
                 seen.end = await _read(answer, seen, leave_after)
                 if seen.end == "left":

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import httpx
 
+from drill.validation.small_engine import CONFIG
 from tests.real_engine.install import Installed
 
-BLOCK_TOKENS = 32
-# 256 blocks of 32 tokens: two dozen requests of some 1,000 tokens each must preempt one another.
 FLAGS = (
-    "--served-model-name tiny --dtype bfloat16 --enforce-eager --max-model-len 2048 --max-num-seqs 32"
-    f" --max-num-batched-tokens 512 --block-size {BLOCK_TOKENS} --kv-cache-memory-bytes 4M"
+    f"--served-model-name tiny --dtype bfloat16 --enforce-eager --max-model-len {CONFIG.max_model_tokens}"
+    f" --max-num-seqs {CONFIG.max_sequences} --max-num-batched-tokens {CONFIG.max_batched_tokens}"
+    f" --block-size {CONFIG.block_tokens} --kv-cache-memory-bytes {CONFIG.total_blocks * CONFIG.block_bytes:.0f}"
     " --enable-prefix-caching --enable-chunked-prefill"
     # the core computes itself: a worker's process would import all of torch once more, a third of the start-up
     " --distributed-executor-backend vllm.v1.executor.uniproc_executor.UniProcExecutor"

@@ -2,8 +2,11 @@
 
 With THRASHOLD_ORACLE set to a file it appends one JSON line an event, each with ``t`` (epoch) and ``kind``:
 
+``arrive``   the scheduler has taken a request in: ``id``
 ``step``     after a scheduling step: ``running``, ``waiting``, ``tail_tokens`` (slots that running
-             sequences hold beyond the tokens they have computed)
+             sequences hold beyond the tokens they have computed), ``blocks_used`` (of the pool),
+             ``decodes`` (sequences that this step computes one token of) and ``prefill_tokens`` (all
+             other tokens it computes)
 ``preempt``  a sequence lost its blocks: ``id``
 ``end``      a request is over: ``id``, ``aborted`` (ended from outside, by a client that left),
              ``preemptions`` (how often it was), ``untold`` (those of them the engine's own counter
@@ -40,6 +43,7 @@ def watch(scheduler, path) -> None:
     from vllm.v1.request import RequestStatus
 
     schedule, preempt, free = scheduler.schedule, scheduler._preempt_request, scheduler._free_request
+    add = scheduler.add_request
     file = Path(path).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - as long as the engine lives
 
     def tell(kind, **what):
@@ -53,9 +57,24 @@ def watch(scheduler, path) -> None:
                 tail += max(0, len(blocks) * self.block_size - request.num_computed_tokens)
         return tail
 
+    def add_and_tell(self, request, *args, **kwargs):
+        tell("arrive", id=request.request_id)
+        return add(self, request, *args, **kwargs)
+
     def schedule_and_tell(self, *args, **kwargs):
         output = schedule(self, *args, **kwargs)
-        tell("step", running=len(self.running), waiting=len(self.waiting), tail_tokens=tail_tokens(self))
+        pool = self.kv_cache_manager.block_pool
+        chunks = output.num_scheduled_tokens.values()
+        decodes = sum(chunk == 1 for chunk in chunks)
+        tell(
+            "step",
+            running=len(self.running),
+            waiting=len(self.waiting),
+            tail_tokens=tail_tokens(self),
+            blocks_used=pool.num_gpu_blocks - 1 - pool.get_num_free_blocks(),  # it keeps one
+            decodes=decodes,
+            prefill_tokens=sum(chunks) - decodes,
+        )
         return output
 
     def preempt_and_tell(self, request, *args, **kwargs):
@@ -72,6 +91,7 @@ def watch(scheduler, path) -> None:
         )
         return free(self, request, *args, **kwargs)
 
+    scheduler.add_request = add_and_tell
     scheduler.schedule = schedule_and_tell
     scheduler._preempt_request = preempt_and_tell
     scheduler._free_request = free_and_tell
