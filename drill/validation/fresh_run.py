@@ -14,17 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from drill.serving.content import Segment
 from drill.serving.request import Request
 from drill.validation.comparison import Observed, Reading, Run
 from drill.validation.public_runs import RunError
-from drill.validation.small_engine import CONFIG
+from drill.validation.small_engine import readings
 from drill.validation.step_fit import PacedTimes, TimedStep, fit, paced, unstalled
 
-READ_SECONDS = 0.25
-_STALL_SECONDS = 0.3
 _PHASES = ("load", "overload")
 
 
@@ -51,13 +47,19 @@ def read_fresh(folder: Path) -> FreshRun:
     try:
         trace = _trace(folder)
         steps = list(_timed(trace))
-        hits = sum(event["kind"] == "preempt" for event in trace.events)
-        run = Run(folder.name, tuple(_observed(trace)), tuple(_readings(trace)), hits)
-        return FreshRun(run, paced(steps, fit(unstalled(steps, _STALL_SECONDS))))
+        return FreshRun(_run(folder.name, trace), paced(steps, fit(unstalled(steps))))
     except (KeyError, ValueError) as error:
         raise RunError(
             f"{folder}: not the traces of a run of make real: {type(error).__name__}: {error}"
         ) from error
+
+
+def _run(name: str, trace: _Trace) -> Run:
+    observed = tuple(_observed(trace))
+    if all(each.last_token_seconds is None for each in observed):
+        raise ValueError("no request of the overload was served")
+    hits = sum(event["kind"] == "preempt" for event in trace.events)
+    return Run(name, observed, _readings(trace), hits)
 
 
 def _trace(folder: Path) -> _Trace:
@@ -117,18 +119,10 @@ def _content(row: Mapping[str, Any], own: int) -> tuple[Segment, ...]:
     return (*beginning, Segment(2 * own + 1, rest)) if rest else beginning
 
 
-def _readings(trace: _Trace) -> Iterator[Reading]:
-    """The scheduler every quarter of a second of the overload, as its last step left it."""
+def _readings(trace: _Trace) -> tuple[Reading, ...]:
     steps = [event for event in trace.events if event["kind"] == "step"]
-    times = np.array([float(step["t"]) - trace.start for step in steps])
     begin, end = (trace.marks[mark] - trace.start for mark in ("overload", "overload_over"))
-    instants = np.arange(begin + READ_SECONDS, end, READ_SECONDS)
-    places = np.searchsorted(times, instants, side="right") - 1
-    for at, place in zip(instants.tolist(), places.tolist(), strict=True):
-        step = steps[place]
-        yield Reading(
-            at, float(step["running"]), float(step["waiting"]), step["blocks_used"] / CONFIG.usable_blocks
-        )
+    return readings(steps, trace.start, begin, end)
 
 
 def _timed(trace: _Trace) -> Iterator[TimedStep]:

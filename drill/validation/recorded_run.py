@@ -16,22 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
-
 from drill.serving.content import Segment
 from drill.serving.request import Request
 from drill.serving.step_time import MeasuredTimes
-from drill.validation.comparison import Observed, Reading, Run
+from drill.validation.comparison import Observed, Run
 from drill.validation.public_runs import RunError
-from drill.validation.small_engine import CONFIG
+from drill.validation.small_engine import CONFIG, readings
 from drill.validation.step_fit import TimedStep, fit, unstalled
 
 _SHARING, _PREFIXES, _PREFIX_TOKENS = 0.6, 4, 256
 """Share of prompts that begin with one of so many prefixes of so many tokens: how the recording's client drew them."""
-
-_READ_SECONDS = 0.25
-_STALL_SECONDS = 0.3
-"""A step longer than that was held up by something else on the machine, or nothing was to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +60,9 @@ def _recorded(
     start = float(clients[0]["t"])
     chance = random.Random(seed)  # noqa: S311 -- repeatable, guards nothing
     observed = tuple(_observed(number, row, start, chance) for number, row in enumerate(clients))
+    last = float(steps[-1]["t"]) - start
     preemptions = sum(len(step["preempted"]) for step in steps)
-    return RecordedRun(Run(name, observed, _readings(steps, start), preemptions), fit_times(steps))
+    return RecordedRun(Run(name, observed, readings(steps, start, 0.0, last), preemptions), fit_times(steps))
 
 
 def _observed(number: int, row: Mapping[str, Any], start: float, chance: random.Random) -> Observed:
@@ -86,23 +81,6 @@ def _observed(number: int, row: Mapping[str, Any], start: float, chance: random.
     return Observed(request, arrival + float(row["ttft"]) if done else None, over if done else None)
 
 
-def _readings(steps: list[Mapping[str, Any]], start: float) -> tuple[Reading, ...]:
-    """The scheduler every quarter of a second: after the last step that was done by then."""
-    times = np.array([float(step["t"]) - start for step in steps])
-    instants = np.arange(_READ_SECONDS, times[-1], _READ_SECONDS)
-    places = np.searchsorted(times, instants, side="right") - 1
-    return tuple(
-        Reading(
-            at,
-            float(steps[place]["running"]),
-            float(steps[place]["waiting"]),
-            float(steps[place]["blocks_used"]) / CONFIG.usable_blocks,
-        )
-        for at, place in zip(instants.tolist(), places.tolist(), strict=True)
-        if place >= 0
-    )
-
-
 def fit_times(steps: list[Mapping[str, Any]]) -> MeasuredTimes:
     """Seconds of a step by least squares, linear in prefill tokens and decodes.
 
@@ -117,4 +95,4 @@ def fit_times(steps: list[Mapping[str, Any]]) -> MeasuredTimes:
         took = float(after["t"]) - float(before["t"])
         if not after["preempted"] and computed >= running:
             found.append(TimedStep(float(before["t"]), took, computed - running, running))
-    return fit(unstalled(found, _STALL_SECONDS))
+    return fit(unstalled(found))

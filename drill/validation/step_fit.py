@@ -14,6 +14,9 @@ from drill.serving.step_time import MeasuredTimes
 WINDOW_SECONDS = 5.0
 """Over which the machine's speed is taken: some hundred steps, or a few dozen on a busy machine."""
 
+STALL_SECONDS = 0.3
+"""A step of the engine that runs here takes no longer, unless something else on the machine holds it up."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimedStep:
@@ -62,9 +65,9 @@ def paced(steps: Sequence[TimedStep], whole: MeasuredTimes) -> PacedTimes:
     return PacedTimes(whole, {window: took[window] / fitted[window] for window in took if fitted[window]})
 
 
-def unstalled(steps: Iterable[TimedStep], seconds: float) -> list[TimedStep]:
-    """Those that took no longer: nothing else on the machine held them up for long."""
-    return [step for step in steps if step.seconds <= seconds]
+def unstalled(steps: Iterable[TimedStep]) -> list[TimedStep]:
+    """Those that nothing else on the machine held up for long."""
+    return [step for step in steps if step.seconds <= STALL_SECONDS]
 
 
 def _seconds(step: TimedStep, times: MeasuredTimes) -> float:

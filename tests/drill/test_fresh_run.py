@@ -14,10 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drill import validate
-from drill.serving.step_time import Batch
+from drill.serving.engine import Engine
+from drill.serving.request import Record, Request
+from drill.serving.step_time import Batch, MeasuredTimes
 from drill.validate import compare_fresh, misses_recorded, table
+from drill.validation.comparison import Observed, Reading, Run, compare
 from drill.validation.fresh_run import read_fresh
 from drill.validation.public_runs import RunError
+from drill.validation.small_engine import CONFIG
 from drill.validation.step_fit import WINDOW_SECONDS, TimedStep, fit, paced
 
 ARCHIVE = Path(__file__).parent.parent / "fixtures" / "fresh_run" / "vllm-0.32.0-overload.tar.xz"
@@ -140,6 +144,44 @@ def test_the_fit_finds_the_line_that_steps_lie_on(fixed: float, prefill: float, 
     found = (times.fixed_seconds, times.prefill_token_seconds, times.decode_seconds)
     assert found == pytest.approx((fixed, prefill, decode), abs=1e-9)
     assert times.fixed_seconds == pytest.approx(paced(steps, times).at(0.0).fixed_seconds)
+
+
+def test_the_model_follows_a_machine_whose_speed_changes() -> None:
+    quick, slow = MeasuredTimes(0.01, 1e-5, 1e-4), MeasuredTimes(0.03, 3e-5, 3e-4)
+
+    def timer_at(seconds: float) -> MeasuredTimes:
+        return quick if seconds < 5.0 else slow
+
+    requests = [Request(number, 0.2 * number, 300, 200) for number in range(60)]
+    real = Engine(CONFIG, quick)
+    for request in requests:
+        real.submit(request)
+    records: list[Record] = []
+    readings: list[Reading] = []
+    for at in range(1, 61):
+        real.timer = timer_at(real.now)
+        while (result := real.step(at)) is not None:
+            records += result.finished
+            real.timer = timer_at(real.now)
+        gauges = real.gauges()
+        readings.append(Reading(at, gauges.running, gauges.waiting, gauges.usage_ratio))
+    records.sort(key=lambda record: record.request.request_id)
+    observed = [Observed(each.request, each.first_token_seconds, each.last_token_seconds) for each in records]
+    run = Run("itself", tuple(observed), tuple(readings), real.totals.preemptions)
+
+    followed = compare(run, lambda: Engine(CONFIG, quick), timer_at=timer_at)
+    assert (followed.usage_rms, followed.running_rms, followed.preemptions) == (0, 0, run.preemptions)
+    assert followed.end_to_end.error == pytest.approx(0.0, abs=1e-9)
+    always_quick = compare(run, lambda: Engine(CONFIG, quick))
+    assert (always_quick.usage_rms or 0.0) > 0.1
+    assert always_quick.end_to_end.error < -0.3
+
+
+def test_traces_in_which_nobody_was_served_under_overload_are_refused(own: Path) -> None:
+    clients = own / "clients.jsonl"
+    clients.write_text(clients.read_text().replace('"done"', '"cut"'))
+    with pytest.raises(RunError, match="no request of the overload was served"):
+        read_fresh(own)
 
 
 def test_a_line_that_a_kill_cut_off_is_left_out(own: Path, folder: Path) -> None:
