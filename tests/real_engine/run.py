@@ -96,6 +96,8 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
         say(f"engine: ready after {engine.wait_ready():.0f} s")
         marks("ready")
         kv_events.join()
+        # nobody hears of what is published before he is connected
+        _wait_for(lambda: _up(probed_url, f"{engine.address}/kv_events"))
         _under_load(made, engine, kv_events, out, marks, say)
         gateway_run.record(gateways, engine.url, url, out, say)
         _toggled(made, engine, out, marks, say)
@@ -158,6 +160,13 @@ def _at_rest(engine: Engine) -> bool:
 
 def _frozen(url: str) -> bool:
     return any(value.name == "engine_frozen" and value.value == 1.0 for value in _said(url))
+
+
+def _up(url: str, source: str) -> bool:
+    return any(
+        value.name == "source_up" and value.labels.get("source") == source and value.value == 1.0
+        for value in _said(url)
+    )
 
 
 def _said(url: str) -> list[Value]:
