@@ -84,13 +84,14 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _observed(trace: _Trace) -> Iterator[Observed]:
-    """By arrival at the scheduler; a request that never came so far is none."""
+    """By arrival at the scheduler; a request that never came so far is none. Who is in it at the end leaves then."""
     asked = {str(row["id"]): row for row in trace.clients}
-    aborted = {
-        event["id"]: float(event["t"]) - trace.start
+    left = {
+        event["id"]: float(event["t"]) - trace.start if event["aborted"] else None
         for event in trace.events
-        if event["kind"] == "end" and event["aborted"]
+        if event["kind"] == "end"
     }
+    over = trace.marks["overload_over"] - trace.start
     contents: dict[str, int] = {}
     arrivals = (event for event in trace.events if event["kind"] == "arrive")
     for number, event in enumerate(arrivals):
@@ -102,7 +103,7 @@ def _observed(trace: _Trace) -> Iterator[Observed]:
             int(row["prompt_tokens"]),
             int(row["max_tokens"]),
             _content(row, own),
-            abort_seconds=aborted.get(event["id"]),
+            abort_seconds=left.get(event["id"], over),
         )
         compared = row["phase"] == "overload" and row["end"] == "done"
         yield Observed(
