@@ -61,10 +61,9 @@ def misses_recorded(comparison: Comparison) -> list[str]:
     found = []
     if comparison.usage_rms is not None and comparison.usage_rms > BAR:
         found.append(f"{comparison.name}: KV usage {comparison.usage_rms:.1%}")
-    if comparison.real_preemptions is not None:
-        error = comparison.preemptions / comparison.real_preemptions - 1.0
-        if abs(error) > PREEMPTION_BAR:
-            found.append(f"{comparison.name}: preemptions {error:+.1%}")
+    real, model = comparison.real_preemptions, comparison.preemptions
+    if real is not None and abs(model - real) > PREEMPTION_BAR * real:
+        found.append(f"{comparison.name}: preemptions {model} instead of {real}")
     return found
 
 
@@ -109,6 +108,8 @@ def _counts(comparison: Comparison) -> str:
     real = comparison.real_preemptions
     if real is None:
         return f"not recorded, {comparison.preemptions}"
+    if real == 0:
+        return f"0, {comparison.preemptions}"
     return f"{real}, {comparison.preemptions}, {comparison.preemptions / real - 1.0:+.1%}"
 
 

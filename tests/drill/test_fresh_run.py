@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
@@ -60,6 +61,22 @@ def test_cache_usage_and_preemptions_are_those_of_the_engine(folder: Path) -> No
     assert comparison.real_preemptions == 51
     assert abs(comparison.end_to_end.error) < 0.1
     assert abs(comparison.time_per_output_token.error) < 0.1
+
+
+def test_what_is_beyond_a_bar_is_told_a_run_without_preemptions_included(folder: Path) -> None:
+    beside = compare_fresh(read_fresh(folder))
+    for real, model, said in (
+        (100, 80, []),
+        (100, 121, ["preemptions 121 instead of 100"]),
+        (100, 79, ["preemptions 79 instead of 100"]),
+        (0, 0, []),
+        (0, 1, ["preemptions 1 instead of 0"]),
+    ):
+        changed = dataclasses.replace(beside, name="a run", real_preemptions=real, preemptions=model)
+        assert misses_recorded(changed) == [f"a run: {each}" for each in said]
+    assert table([dataclasses.replace(beside, real_preemptions=0, preemptions=3)]).endswith("| 0, 3 |")
+    off = dataclasses.replace(beside, name="a run", usage_rms=0.101)
+    assert misses_recorded(off) == ["a run: KV usage 10.1%"]
 
 
 def test_the_run_is_read_whole(folder: Path) -> None:
