@@ -31,7 +31,8 @@ def count(scene: Scene, truth: Mapping[str, Any], phases: Phases) -> dict[str, C
 
 
 def _of(scene: Scene, truth: Mapping[str, Any], span: tuple[float, float]) -> Counted:
-    first, last = int(span[0]), int(span[1])
+    length = len(truth["seconds"])
+    first, last = min(int(span[0]), length), min(int(span[1]), length)
     moved = [0.0] * (last - first)
     carried = copying = 0.0
     for name, columns in truth["engines"].items():
@@ -42,9 +43,12 @@ def _of(scene: Scene, truth: Mapping[str, Any], span: tuple[float, float]) -> Co
                 moved[place] += value / config.block_bytes
                 carried += value / config.tensor_parallel * HEADER_FACTOR
     fleet = truth["fleet"]
-    before = 0 if first == 0 else sum(fleet[name][first - 1] for name in _UNANSWERED)
+
+    def unanswered(seconds: int) -> float:
+        return float(sum(fleet[name][seconds - 1] for name in _UNANSWERED)) if seconds else 0.0
+
     return Counted(
         max(moved, default=0.0),
         carried / copying if copying else None,
-        float(sum(fleet[name][last - 1] for name in _UNANSWERED) - before),
+        unanswered(last) - unanswered(first),
     )

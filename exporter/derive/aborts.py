@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
 from exporter.derive.swap import swaps
@@ -64,8 +65,8 @@ class AbortState:
     ``by_http`` is the estimator in use, None before the first; ``many_each`` whether the front end was
     seen not to count each sequence; ``ranks`` whose counts the estimate adds up. ``floor`` is what it
     read when it began, at ``since``; ``recent`` are (time, estimate) pairs of the trailing
-    ``SETTLE_SECONDS``. ``swaps``: it was seen to swap, so that no preemption of it is recomputed. ``told`` is the
-    engine's own count, which goes before any estimate.
+    ``SETTLE_SECONDS``. ``swaps``: it was seen to swap, so that no later preemption of it is recomputed;
+    ``recomputed`` are those before, by rank. ``told`` is the engine's own count, which goes before any estimate.
     """
 
     total: float = 0.0
@@ -78,6 +79,7 @@ class AbortState:
     settling: Settling = Settling.NOT
     recent: tuple[tuple[float, float], ...] = ()
     swaps: bool = False
+    recomputed: Mapping[tuple[str, str], float] = field(default_factory=dict)
     told: Total = Total()
 
     @property
@@ -101,11 +103,11 @@ def fed_aborts(window: Window[EngineSample], state: AbortState) -> AbortState:
         # a rank that comes or goes takes the counts of its whole life along
         by_http = state.by_http if not state.ranks else None
         state = replace(state, carried=state.total, by_http=by_http, recent=())
-    if not state.swaps and any(swaps(rank) for rank in now.ranks):
-        if any(rank.preemptions_total and _recomputes(rank, swapping=False) for rank in now.ranks):
-            # its preemptions, all of its life, were no recomputations: another estimate
-            state = replace(state, carried=state.total, by_http=None, recent=())
-        state = replace(state, swaps=True)
+    if not state.swaps:
+        if any(swaps(rank) for rank in now.ranks):
+            state = replace(state, swaps=True)
+        else:
+            state = replace(state, recomputed=_recomputed(now))
     state = replace(state, ranks=ranks, many_each=state.many_each or not _counts_each(now))
     by_http, raw = _estimate(now, state)
     if raw is None:
@@ -127,7 +129,7 @@ def _estimate(sample: EngineSample, state: AbortState) -> tuple[bool, float | No
     """Whether the front end's counters tell, and the raw estimate."""
     finished = _finished(sample)
     if sample.http_ok_total is None or finished is None or state.many_each:
-        return False, _by_sequences(sample, swapping=state.swaps)
+        return False, _by_sequences(sample, state.recomputed)
     return True, sample.http_ok_total - finished
 
 
@@ -216,9 +218,9 @@ def _running(sample: EngineSample) -> float:
     return sum(rank.running or 0.0 for rank in sample.ranks)
 
 
-def _by_sequences(sample: EngineSample, *, swapping: bool) -> float | None:
+def _by_sequences(sample: EngineSample, recomputed: Mapping[tuple[str, str], float]) -> float | None:
     """Sequences that got a first token, have not finished, and are not there any more."""
-    each = [_missing(rank, swapping=swapping) for rank in sample.ranks]
+    each = [_missing(rank, recomputed.get((rank.rank, rank.model_name), 0.0)) for rank in sample.ranks]
     known = [missing for missing in each if missing is not None]
     return sum(known) if known and len(known) == len(each) else None
 
@@ -228,14 +230,23 @@ def _recomputes(rank: RankSample, *, swapping: bool) -> bool:
     return rank.generation == "v0" and not swapping
 
 
-def _missing(rank: RankSample, *, swapping: bool) -> float | None:
+def _recomputed(sample: EngineSample) -> dict[tuple[str, str], float]:
+    """Preemptions so far of ranks that recompute."""
+    return {
+        (rank.rank, rank.model_name): rank.preemptions_total or 0.0
+        for rank in sample.ranks
+        if _recomputes(rank, swapping=False)
+    }
+
+
+def _missing(rank: RankSample, again: float) -> float | None:
+    """``again``: first tokens that were none, since a recomputation ended with them."""
     first = rank.first_tokens_so_far
     if first is None or rank.running is None or not rank.gauges_are_fresh:
         return None
     ended = rank.end_to_end_latency.count if rank.end_to_end_latency is not None else rank.finished
     if ended is None:
         return None
-    again = (rank.preemptions_total or 0.0) if _recomputes(rank, swapping=swapping) else 0.0
     return first.count - again - ended - rank.running - (rank.swapped or 0.0)
 
 

@@ -52,8 +52,9 @@ def test_clients_that_left_are_counted_but_for_one_at_most(played: Seen) -> None
     assert left[-1] > 100
     told = played.signal("client_aborts_total")
     assert told == sorted(told)
-    # a page that is answered late holds numbers of up to 15 s ago; an answer that just came may pass for one
-    assert left[-15] <= told[-1] <= left[-1] + 1
+    # a page that is answered late holds numbers of up to 15 s ago; what ends as its client leaves is none, and an
+    # answer that just came may pass for one
+    assert 0.99 * left[-15] <= told[-1] <= left[-1] + 1
 
 
 def test_it_is_no_thrashing_and_there_are_no_orphans(played: Seen) -> None:

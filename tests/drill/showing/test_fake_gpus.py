@@ -17,8 +17,8 @@ from drill.scenarios.scene import Blindness, Scene
 from drill.scenarios.setting import Setting, SettingError
 from drill.showing.fake_gpus import FakeGpus
 from drill.showing.pages import Performance
-from tests.drill.fake_nvml.conftest import need_parts
 from tests.exporter.running import call
+from tests.support.fake_library import need_parts
 
 SCENE: Scene = replace(
     SCENARIOS["overload"].scene(Setting(engines=2)),
