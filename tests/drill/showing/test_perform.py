@@ -77,12 +77,13 @@ def test_a_second_lasts_as_long_as_the_speed_says_and_all_are_shown() -> None:
         def told(pages: Pages, _: Late) -> None:
             shown.append((pages.second.seconds, time.monotonic()))
 
+        began = time.monotonic()
         await perform(performance, stage, 20.0, told, lambda _: None)
         ended = time.monotonic()
         assert [second for second, _ in shown] == list(range(1, 11))
         times = [*(at for _, at in shown), ended]
         assert min(late - early for early, late in itertools.pairwise(times)) > 0.0
-        assert times[-1] - times[0] >= 10 / 20.0 - 0.01
+        assert ended - began >= 10 / 20.0 - 0.01
 
     on_stage(scene(10), story, 20.0)
 
