@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,6 +129,7 @@ def chat_sessions(config: EngineConfig, pool_ratio: float, most_prefill_ratio: f
     return min(wanted, most_prefill_ratio * (answer * step + CHATTING.think_seconds) / prefill)
 
 
+@lru_cache(maxsize=16)
 def _mean(lengths: Lengths) -> float:
     chance = np.random.default_rng(0)
     return float(np.mean([lengths.draw(chance) for _ in range(2000)]))
@@ -173,7 +174,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
     return Scene(
         engines,
         load,
-        course.seconds,
+        max(course.seconds, setting.least_seconds),
         gateway=GatewayConfig(rate_per_second=1500.0),
         clients=CLIENTS,
         start_seconds=course.start_seconds,
@@ -185,7 +186,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
 def _trouble(scene: Scene, setting: Setting) -> Scene:
     course = course_of(setting)
     count = sum(sessions_of(each, DOCUMENTS, _BURST_POOL_RATIO) for each in scene.engines.values())
-    begin = (course.onset, max(_BURST_SECONDS, setting.ramp_seconds))
+    begin = (course.onset, max(_BURST_SECONDS, setting.ramp_within(course.clamp - course.onset)))
     burst = sessions(READING, count, begin, setting.seed * 10 + 2)
     in_wave = math.ceil(len(scene.names) / course.waves)
     restarts = [
