@@ -8,7 +8,9 @@ where it is asked for, ``raw.om``. Of a run that is broken off there is the reco
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +99,14 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     return ran
 
 
-def _writing(path: Path) -> contextlib.closing[RecordingWriter]:
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[RecordingWriter]:
     _remove(path)
-    return contextlib.closing(RecordingWriter(path, _EVERYTHING))
+    try:
+        with contextlib.closing(RecordingWriter(path, _EVERYTHING)) as writer:
+            yield writer
+    except sqlite3.Error as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
 
 
 def _remove(recording: Path) -> None:

@@ -183,7 +183,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
     )
 
 
-def _trouble(scene: Scene, setting: Setting) -> Scene:
+def _trouble(scene: Scene, setting: Setting, name: str = "incident") -> Scene:
     course = course_of(setting)
     count = sum(sessions_of(each, DOCUMENTS, _BURST_POOL_RATIO) for each in scene.engines.values())
     begin = (course.onset, max(_BURST_SECONDS, setting.ramp_within(course.clamp - course.onset)))
@@ -207,8 +207,12 @@ def _trouble(scene: Scene, setting: Setting) -> Scene:
             *restarts,
             (course.admission, ChangeGateway(GATEWAY)),
         )
-        .with_episode(Episode("incident", cause, course.onset, course.end, scene.names))
+        .with_episode(Episode(name, cause, course.onset, course.end, scene.names))
     )
+
+
+def _trouble_with_pages(scene: Scene, setting: Setting) -> Scene:
+    return _trouble(scene, setting, "incident-pages")
 
 
 def hardening(generation: Generation) -> dict[str, Any]:
@@ -232,6 +236,6 @@ INCIDENT_PAGES = Scenario(
     Cause.SWAP_THRASH,
     "The incident on engines whose blocks are copied in one piece: the link is the limit.",
     partial(_fleet, copies=Copies.PAGES),
-    _trouble,
+    _trouble_with_pages,
     POSTMORTEM,
 )

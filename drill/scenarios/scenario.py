@@ -48,12 +48,12 @@ class Scenario:
         Each has a chance of its own: streams of one seed share their contents. Raises SettingError, and
         EngineConfigError as ``fleet`` and ``trouble`` do.
         """
-        troubles = [each.trouble for each in (self, *others)]
+        stories = [each.trouble.__module__ for each in (self, *others)]
         for other in others:
-            if troubles.count(other.trouble) > 1:
+            if stories.count(other.trouble.__module__) > 1:
                 raise SettingError(f"{other.name} goes wrong twice: take it once")
         needed = (other.fleet(setting).seconds for other in others if other.cause is not None)
         scene = self.fleet(replace(setting, least_seconds=max(needed, default=0)))
-        for place, trouble in enumerate(troubles):
-            scene = trouble(scene, replace(setting, seed=setting.seed + place * _SEEDS_APART))
+        for place, each in enumerate((self, *others)):
+            scene = each.trouble(scene, replace(setting, seed=setting.seed + place * _SEEDS_APART))
         return possible(scene)

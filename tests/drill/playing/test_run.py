@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,3 +40,31 @@ def test_a_run_that_is_broken_off_leaves_its_recording_and_nothing_of_an_earlier
     assert {path.name for path in tmp_path.iterdir()} - {f"{RECORDING}.lock"} == {RECORDING}
     with Recording(tmp_path / RECORDING) as recording:
         assert recording.families()
+
+
+def test_a_disk_that_takes_no_more_is_told_in_a_line(tmp_path: Path) -> None:
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "thrashold",
+            "drill",
+            "run",
+            "sidecar-blind",
+            "--engines",
+            "1",
+            "--out",
+            tmp_path,
+        ],
+        preexec_fn=full,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert str(tmp_path / RECORDING) in done.stderr.splitlines()[-1]
