@@ -31,9 +31,7 @@ def _fleet(setting: Setting) -> Scene:
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
     name = scene.one_engine(stops=True)
     renamed = _RENAMED[scene.engines[name].generation]
-    upgraded = replace(
-        scene, upgrades=(*scene.upgrades, Upgrade(ONSET, name, scene.release_of(name), renamed))
-    )
+    upgraded = replace(scene, upgrades=(*scene.upgrades, Upgrade(ONSET, name, renamed=renamed)))
     return upgraded.with_plan((ONSET, Restart(name, drain_seconds=_DRAIN_SECONDS))).with_episode(
         Episode("metric-rename", Cause.METRIC_RENAME, ONSET, float(scene.seconds), (name,))
     )

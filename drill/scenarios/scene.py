@@ -47,11 +47,14 @@ class Renamed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """From ``seconds`` on the next start of an engine is of another release, with metrics renamed."""
+    """From ``seconds`` on the next start of an engine is of another release, with metrics renamed.
+
+    ``release`` None: nothing but these names is other than before.
+    """
 
     seconds: float
     engine: str
-    release: Release
+    release: Release | None = None
     renamed: tuple[Renamed, ...] = ()
 
 

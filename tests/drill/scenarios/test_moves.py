@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from drill.command import drill
 from drill.playing.key_metrics import phases_of
 from drill.scenarios.catalogue import SCENARIOS
+from drill.scenarios.long_answers import BEFORE_RESERVATION
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Scene
 from drill.scenarios.setting import Setting, SettingError, Size
@@ -150,3 +151,15 @@ def test_what_cannot_be_is_refused_on_the_command_line(
         assert result.exit_code == 2, result.output
         assert words in result.output
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "names", [("recompute-thrash", "metric-rename"), ("metric-rename", "recompute-thrash")]
+)
+def test_who_is_upgraded_for_a_name_alone_shows_the_release_that_it_behaves_as(
+    names: tuple[str, str],
+) -> None:
+    scene = SCENARIOS[names[0]].scene(Setting(), [SCENARIOS[names[1]]])
+    engine = scene.one_engine()
+    assert {each.release or scene.release_of(each.engine) for each in scene.upgrades} == {BEFORE_RESERVATION}
+    assert not scene.engines[engine].reserve_whole_prompt
