@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from drill.fleet import Fleet
@@ -13,32 +13,64 @@ def _words(changes: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in changes.items())
 
 
+def _fields(config: object, names: Iterable[str]) -> dict[str, object]:
+    return {name: getattr(config, name) for name in names}
+
+
+def _unchanged(
+    config: object, set_to: Mapping[str, object], before: Mapping[str, object]
+) -> dict[str, object]:
+    """What there was before, of fields that still are as they were set."""
+    return {name: before[name] for name, value in set_to.items() if getattr(config, name) == value}
+
+
 @dataclass(frozen=True)
 class ChangeGateway:
-    """Other settings of the gateway: fields of ``GatewayConfig``."""
+    """Other settings of the gateway: fields of ``GatewayConfig``. ``seconds``: for so long; None: for good.
+
+    Then those that nobody has changed meanwhile are as before.
+    """
 
     changes: Mapping[str, object]
+    seconds: float | None = None
 
     def __str__(self) -> str:
         return f"gateway: {_words(self.changes)}"
 
     def apply(self, fleet: Fleet) -> None:
         """Do it."""
+        if self.seconds is not None:
+            before = _fields(fleet.gateway.config, self.changes)
+            fleet.at(fleet.now + self.seconds, lambda: self._undo(fleet, before))
         fleet.gateway.change(replace(fleet.gateway.config, **self.changes), fleet.now)  # type: ignore[arg-type]
+
+    def _undo(self, fleet: Fleet, before: Mapping[str, object]) -> None:
+        back = _unchanged(fleet.gateway.config, self.changes, before)
+        if back:
+            fleet.act(ChangeGateway(back))
 
 
 @dataclass(frozen=True)
 class ChangeClients:
-    """Other habits of clients, from their next attempts on: fields of ``ClientConfig``."""
+    """Other habits of clients, from their next attempts on: fields of ``ClientConfig``. ``seconds``: as above."""
 
     changes: Mapping[str, object]
+    seconds: float | None = None
 
     def __str__(self) -> str:
         return f"clients: {_words(self.changes)}"
 
     def apply(self, fleet: Fleet) -> None:
         """Do it."""
+        if self.seconds is not None:
+            before = _fields(fleet.clients.config, self.changes)
+            fleet.at(fleet.now + self.seconds, lambda: self._undo(fleet, before))
         fleet.clients.config = replace(fleet.clients.config, **self.changes)  # type: ignore[arg-type]
+
+    def _undo(self, fleet: Fleet, before: Mapping[str, object]) -> None:
+        back = _unchanged(fleet.clients.config, self.changes, before)
+        if back:
+            fleet.act(ChangeClients(back))
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Fleet:
         self._ended: list[AttemptEnd] = []
         self._done: list[str] = []
         for seconds, action in plan:
-            self.at(seconds, partial(self._act, action))
+            self.at(seconds, partial(self.act, action))
         self.tell_gateway()
 
     def run(self, seconds: int) -> Iterator[Second]:
@@ -89,6 +89,11 @@ class Fleet:
         """Call something then, after what came to be due at the same time before."""
         heapq.heappush(self._events, (max(seconds, self.now), self._order, call))
         self._order += 1
+
+    def act(self, action: Action) -> None:
+        """Do something to it now, and say so in this second."""
+        action.apply(self)
+        self._done.append(str(action))
 
     def index(self, name: str) -> int:
         """Of an engine by its name. Raises ValueError."""
@@ -291,7 +296,3 @@ class Fleet:
 
     def _look(self, index: int) -> None:
         self._results_due[index] = self.replicas[index].look(self._horizon)
-
-    def _act(self, action: Action) -> None:
-        action.apply(self)
-        self._done.append(str(action))

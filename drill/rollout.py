@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,8 @@ class Rollout:
         fleet = self._fleet
         replica = fleet.replicas[index]
         if replica.life == life and not replica.listens and not replica.gpus_lost:
-            replica.start(fleet.now, self._configs.pop(index, replica.config))
+            config = self._configs.pop(index, replica.config)
+            # the machine is as it is now, whatever was done to it since the configuration was made
+            replica.start(fleet.now, replace(config, gpu=replica.config.gpu))
             fleet.settle(index)
             fleet.tell_gateway()

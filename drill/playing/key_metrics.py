@@ -42,15 +42,18 @@ class Phases:
 
 
 def phases_of(scene: Scene) -> Phases:
-    """Three minutes before the first onset, what lies between that and the end, and the last three minutes."""
+    """Three minutes before the first onset, what lies between that and the end, and the last three minutes.
+
+    Where these began before the end, only what comes after it, if anything does.
+    """
     end = float(scene.seconds)
-    onset = min((each.onset_seconds for each in scene.episodes), default=end / 3)
-    over = max((each.end_seconds for each in scene.episodes), default=2 * end / 3)
+    onset = min(end, min((each.onset_seconds for each in scene.episodes), default=end / 3))
+    over = min(end, max((each.end_seconds for each in scene.episodes), default=2 * end / 3))
     begin = min(_SETTLE_SECONDS, onset / 2)
     return Phases(
         (max(begin, onset - _BASELINE_SECONDS), onset),
-        (onset, min(end, max(over, onset + 1.0))),
-        (max(onset, end - _BASELINE_SECONDS), end),
+        (onset, over),
+        (max(over if over < end else onset, end - _BASELINE_SECONDS), end),
     )
 
 

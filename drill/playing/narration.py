@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from drill.playing.play import Moment
 from drill.scenarios.scene import Scene
+from drill.story import DEMAND_FITS, SWAPPED_ALLOWED, TOKEN_INTERVAL_SECONDS, USAGE_IS_MEMORY
 from drill.words import number, percent, seconds
 from exporter.snapshot import Snapshot
 
@@ -36,16 +37,16 @@ CROSSINGS = (
         "the slowest of 100 gaps between tokens is {}: prompts hold up decodes",
         seconds,
     ),
-    Crossing("kv_usage_ratio", 0.9, "KV usage {}: memory, not compute", percent),
-    Crossing("kv_demand_ratio", 1.0, "{} of the KV pool is asked for", percent),
+    Crossing("kv_usage_ratio", USAGE_IS_MEMORY, "KV usage {}: memory, not compute", percent),
+    Crossing("kv_demand_ratio", DEMAND_FITS, "{} of the KV pool is asked for", percent),
     Crossing(
         "ttft_p99_seconds", 30.0, "first tokens come after {}: clients time out and come again", seconds
     ),
     Crossing("orphan_sequences", 10.0, "{} sequences whose clients are gone are still worked on", number),
-    Crossing("swapped_sequences", 0.0, "zero-swap invariant broken: {} swapped out", number),
+    Crossing("swapped_sequences", SWAPPED_ALLOWED, "zero-swap invariant broken: {} swapped out", number),
     Crossing("retry_amplification_ratio", 2.0, "{} attempts for each answer", number),
     Crossing("swapped_sequences", 20.0, "{} swapped out, and nobody new is let in", number),
-    Crossing("token_interval_seconds", 2.0, "{} between tokens", seconds),
+    Crossing("token_interval_seconds", TOKEN_INTERVAL_SECONDS, "{} between tokens", seconds),
     Crossing("thrashing", 0.5, "thrashing", number),
     Crossing("tpot_p99_seconds", 10.0, "the slowest of 100 gaps between tokens is {}", seconds),
 )

@@ -2,17 +2,19 @@
 
 ``recording.db`` (the flight recorder's form, each second), ``metrics.om`` (the same as OpenMetrics; of a full run
 every 15 s, as a Prometheus scrapes, for it would be hundreds of megabytes), ``truth.json``, ``summary.json``, and,
-where it is asked for, ``raw.om``.
+where it is asked for, ``raw.om``. Of a run that is broken off there is the recording alone: the others come whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from drill.playing.counted import Counted, count
 from drill.playing.key_metrics import KeyMetrics, Phases, as_json, at_instant, of_phases, phases_of
@@ -60,32 +62,35 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     """
     scene = scenario.scene(setting, others)
     out.mkdir(parents=True, exist_ok=True)
-    (out / RAW).unlink(missing_ok=True)
+    for name in (METRICS, TRUTH, SUMMARY, RAW):
+        (out / name).unlink(missing_ok=True)
     play, truth = Play(scene, setting.seed), TruthLog(scene)
     history: list[tuple[float, KeyMetrics]] = []
     every = setting.choose(1, _SCRAPE_SECONDS)
-    with contextlib.ExitStack() as stack:
-        writer = stack.enter_context(_writing(out / RECORDING))
-        scraped = writer if every == 1 else stack.enter_context(_writing(out / _SCRAPED))
-        raw = None if raw_every is None else stack.enter_context(RawLog(out / _SPOOL))
-        for moment in play.moments():
-            writer.write(moment.snapshot)
-            if scraped is not writer and moment.second.seconds % every == 0:
-                scraped.write(moment.snapshot)
-            truth.see(moment.second)
-            history.append(
-                (moment.second.seconds, at_instant(moment.snapshot, moment.second.clients.in_flight))
-            )
-            if raw is not None and raw_every is not None and moment.second.seconds % raw_every == 0:
-                raw.see(scene.epoch + moment.second.seconds, scrapes(play.watch, moment.second))
-            told(moment)
-        if raw is not None:
-            with (out / RAW).open("wb") as file:
-                raw.write(file)
     exported = out / (RECORDING if every == 1 else _SCRAPED)
-    with Recording(exported) as recording, (out / METRICS).open("wb") as file:
-        export_openmetrics(recording, file)
-    _remove(out / _SCRAPED)
+    with contextlib.ExitStack() as left:
+        if every > 1:
+            left.callback(_remove, exported)
+        with contextlib.ExitStack() as stack:
+            writer = stack.enter_context(_writing(out / RECORDING))
+            scraped = writer if every == 1 else stack.enter_context(_writing(exported))
+            raw = None if raw_every is None else stack.enter_context(RawLog(out / _SPOOL))
+            for moment in play.moments():
+                writer.write(moment.snapshot)
+                if scraped is not writer and moment.second.seconds % every == 0:
+                    scraped.write(moment.snapshot)
+                truth.see(moment.second)
+                history.append(
+                    (moment.second.seconds, at_instant(moment.snapshot, moment.second.clients.in_flight))
+                )
+                if raw is not None and raw_every is not None and moment.second.seconds % raw_every == 0:
+                    raw.see(scene.epoch + moment.second.seconds, scrapes(play.watch, moment.second))
+                told(moment)
+            if raw is not None:
+                with _whole(out / RAW) as file:
+                    raw.write(file)
+        with Recording(exported) as recording, _whole(out / METRICS) as file:
+            export_openmetrics(recording, file)
     phases = phases_of(scene)
     true = truth.told(scenario.name, [each.name for each in others])
     ran = Ran(scene, phases, of_phases(history, phases), count(scene, true, phases), true)
@@ -94,9 +99,14 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     return ran
 
 
-def _writing(path: Path) -> contextlib.closing[RecordingWriter]:
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[RecordingWriter]:
     _remove(path)
-    return contextlib.closing(RecordingWriter(path, _EVERYTHING))
+    try:
+        with contextlib.closing(RecordingWriter(path, _EVERYTHING)) as writer:
+            yield writer
+    except sqlite3.Error as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
 
 
 def _remove(recording: Path) -> None:
@@ -104,5 +114,18 @@ def _remove(recording: Path) -> None:
         recording.with_name(recording.name + suffix).unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that is there once all of it is written."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def _write(path: Path, what: dict[str, Any]) -> None:
-    path.write_text(json.dumps(what, indent=None if path.name == TRUTH else 2) + "\n", encoding="utf-8")
+    with _whole(path) as file:
+        file.write(json.dumps(what, indent=None if path.name == TRUTH else 2).encode() + b"\n")

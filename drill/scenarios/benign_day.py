@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 from drill.scenarios.chat import chat_fleet
 from drill.scenarios.fleets import requests_per_second
@@ -40,19 +41,35 @@ def _as_drawn(lengths: Iterable[int]) -> Weighted:
     return Weighted(tuple(counts), tuple(map(float, counts.values())))
 
 
-def _fleet(setting: Setting) -> Scene:
+class _Heavy(NamedTuple):
+    """The busiest window, with a seed's chance: when it begins, its requests a second, and their lengths."""
+
+    start: float
+    rate: float
+    prompts: Weighted
+    answers: Weighted
+
+
+@lru_cache(maxsize=4)
+def _heavy(seed: int) -> _Heavy:
     clients = servegen.clients(servegen.DEEPSEEK_R1)
     start, rate = _busiest(clients)
-    heavy = list(servegen.servegen(clients, setting.seed, start=start).between(0.0, float(_WINDOW_SECONDS)))
-    prompts = _as_drawn([each.prompt_tokens for each in heavy])
-    answers = _as_drawn([each.output_tokens for each in heavy])
+    heavy = list(servegen.servegen(clients, seed, start=start).between(0.0, float(_WINDOW_SECONDS)))
+    prompts = _as_drawn(each.prompt_tokens for each in heavy)
+    return _Heavy(start, rate, prompts, _as_drawn(each.output_tokens for each in heavy))
+
+
+def _fleet(setting: Setting) -> Scene:
+    clients = servegen.clients(servegen.DEEPSEEK_R1)
+    heavy = _heavy(setting.seed)
     setting = replace(setting, engines=setting.engines or setting.choose(1, 2))
     scene = chat_fleet(setting, seconds=setting.choose(_WINDOW_SECONDS, _DAY_SECONDS))
     carried = sum(
-        requests_per_second(each, prompts, answers, _USAGE_RATIO) for each in scene.engines.values()
+        requests_per_second(each, heavy.prompts, heavy.answers, _USAGE_RATIO)
+        for each in scene.engines.values()
     )
-    begin = setting.choose(start, 0.0)
-    make = partial(servegen.servegen, clients, setting.seed, scale=carried / rate, start=begin)
+    begin = setting.choose(heavy.start, 0.0)
+    make = partial(servegen.servegen, clients, setting.seed, scale=carried / heavy.rate, start=begin)
     return scene.loaded(make())
 
 

@@ -22,6 +22,8 @@ SHARED_USAGE_RATIO = 0.12
 """Of questions alone: unshared they need ten times as much."""
 ONSET, END = 180.0, 420.0
 """When most troubles begin, and are over."""
+PATIENT = ClientConfig(timeout_seconds=120, patience=Patience.FIRST_TOKEN, retries=0)
+"""Clients that wait in a queue for minutes, and take a refusal for an answer."""
 BASE = "llama-70b", "h200"
 TENSOR_PARALLEL = 2
 BATCHED_TOKENS = 2048
@@ -53,8 +55,9 @@ def chat_fleet(
 ) -> Scene:
     """Two engines (small) or six (full) under an even load for ``seconds``; ``engine``: fields of EngineConfig.
 
-    Raises SettingError.
+    It lasts longer where the setting wants it to. Raises SettingError.
     """
+    seconds = max(seconds, setting.least_seconds)
     settings: dict[str, object] = {
         "gpu_blocks": setting.choose(SMALL_POOL_BLOCKS, None),
         "max_batched_tokens": BATCHED_TOKENS,

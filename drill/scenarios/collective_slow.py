@@ -39,7 +39,7 @@ def _trouble(scene: Scene, _setting: Setting) -> Scene:
         raise SettingError(
             "collective-slow: each engine has one GPU, which exchanges nothing: take a larger model"
         )
-    name = several[0]
+    name = scene.one_engine(several)
     slow = SlowCollectives(name, slowdown(scene.engines[name]))
     return scene.with_plan((_ONSET, slow), (_END, SlowCollectives(name, 1.0))).with_episode(
         Episode("collective-slow", Cause.COLLECTIVE_SLOW, _ONSET, _END, (name,))

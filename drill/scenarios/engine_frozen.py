@@ -16,7 +16,7 @@ _SECONDS = 180.0
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine()
     return scene.with_plan((ONSET, Freeze(name, _SECONDS))).with_episode(
         Episode("engine-frozen", Cause.ENGINE_FROZEN, ONSET, ONSET + _SECONDS, (name,))
     )

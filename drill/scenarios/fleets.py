@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from drill.scenarios.setting import Setting, SettingError
 from drill.serving.config import EngineConfig, EngineConfigError, Generation
@@ -15,6 +17,7 @@ from drill.workload.rates import Rate
 from exporter.hardware import UnknownGpuError, gpu_by_name
 
 _DRAWS = 2000
+FloatArray = NDArray[np.float64]
 _LEAST_POOL_TOKENS = 100_000
 
 
@@ -86,11 +89,7 @@ def request_seconds(
 def rising(rate: float, span: tuple[float, float], setting: Setting) -> Rate:
     """So many requests a second between two times, reached as the setting wants. Raises SettingError."""
     start, end = span
-    if setting.ramp_seconds > end - start:
-        raise SettingError(
-            f"a ramp of {setting.ramp_seconds:g} s for a load of {end - start:g} s asked for: take less"
-        )
-    return Rate.ramped(rate, start, end, setting.ramp_seconds)
+    return Rate.ramped(rate, start, end, setting.ramp_within(end - start))
 
 
 class _Steady(NamedTuple):
@@ -100,12 +99,20 @@ class _Steady(NamedTuple):
     request_seconds: float
 
 
+@lru_cache(maxsize=16)
+def _drawn(prompt: Lengths, output: Lengths) -> tuple[FloatArray, FloatArray]:
+    """Of so many requests: always the same."""
+    chance = np.random.default_rng(0)
+    prompts, outputs = (
+        np.array([each.draw(chance) for _ in range(_DRAWS)], dtype=float) for each in (prompt, output)
+    )
+    return prompts, outputs
+
+
 def _steady(
     config: EngineConfig, prompt: Lengths, output: Lengths, usage_ratio: float, cached_tokens: int
 ) -> _Steady:
-    chance = np.random.default_rng(0)
-    prompts = np.array([prompt.draw(chance) for _ in range(_DRAWS)], dtype=float)
-    outputs = np.array([output.draw(chance) for _ in range(_DRAWS)], dtype=float)
+    prompts, outputs = _drawn(prompt, output)
     shared = cached_tokens if config.prefix_caching else 0
     own = prompts + cached_tokens - shared
     # long answers hold more for longer: a request takes this many token slots times iterations

@@ -20,8 +20,7 @@ _LEAST = 0.05
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
     came = sum(1 for _ in scene.load.between(0.0, ONSET)) / ONSET
     tight = {"rate_per_second": max(_LEAST, _SHARE * came), "burst": 1.0}
-    before = {"rate_per_second": scene.gateway.rate_per_second, "burst": scene.gateway.burst}
-    return scene.with_plan((ONSET, ChangeGateway(tight)), (END, ChangeGateway(before))).with_episode(
+    return scene.with_plan((ONSET, ChangeGateway(tight, END - ONSET))).with_episode(
         Episode("gateway-too-tight", Cause.GATEWAY_TOO_TIGHT, ONSET, END, scene.names)
     )
 

@@ -15,7 +15,7 @@ from drill.scenarios.setting import Setting
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine(stops=True)
     return scene.with_plan((ONSET, LoseGpu(name, 0))).with_episode(
         Episode("gpu-lost", Cause.GPU_LOST, ONSET, float(scene.seconds), (name,))
     )

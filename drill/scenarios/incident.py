@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,6 +129,7 @@ def chat_sessions(config: EngineConfig, pool_ratio: float, most_prefill_ratio: f
     return min(wanted, most_prefill_ratio * (answer * step + CHATTING.think_seconds) / prefill)
 
 
+@lru_cache(maxsize=16)
 def _mean(lengths: Lengths) -> float:
     chance = np.random.default_rng(0)
     return float(np.mean([lengths.draw(chance) for _ in range(2000)]))
@@ -173,7 +174,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
     return Scene(
         engines,
         load,
-        course.seconds,
+        max(course.seconds, setting.least_seconds),
         gateway=GatewayConfig(rate_per_second=1500.0),
         clients=CLIENTS,
         start_seconds=course.start_seconds,
@@ -182,10 +183,10 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
     )
 
 
-def _trouble(scene: Scene, setting: Setting) -> Scene:
+def _trouble(scene: Scene, setting: Setting, name: str = "incident") -> Scene:
     course = course_of(setting)
     count = sum(sessions_of(each, DOCUMENTS, _BURST_POOL_RATIO) for each in scene.engines.values())
-    begin = (course.onset, max(_BURST_SECONDS, setting.ramp_seconds))
+    begin = (course.onset, max(_BURST_SECONDS, setting.ramp_within(course.clamp - course.onset)))
     burst = sessions(READING, count, begin, setting.seed * 10 + 2)
     in_wave = math.ceil(len(scene.names) / course.waves)
     restarts = [
@@ -206,8 +207,12 @@ def _trouble(scene: Scene, setting: Setting) -> Scene:
             *restarts,
             (course.admission, ChangeGateway(GATEWAY)),
         )
-        .with_episode(Episode("incident", cause, course.onset, course.end, scene.names))
+        .with_episode(Episode(name, cause, course.onset, course.end, scene.names))
     )
+
+
+def _trouble_with_pages(scene: Scene, setting: Setting) -> Scene:
+    return _trouble(scene, setting, "incident-pages")
 
 
 def hardening(generation: Generation) -> dict[str, Any]:
@@ -231,6 +236,6 @@ INCIDENT_PAGES = Scenario(
     Cause.SWAP_THRASH,
     "The incident on engines whose blocks are copied in one piece: the link is the limit.",
     partial(_fleet, copies=Copies.PAGES),
-    _trouble,
+    _trouble_with_pages,
     POSTMORTEM,
 )

@@ -25,7 +25,7 @@ def _fleet(setting: Setting) -> Scene:
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine()
     each = max(1, round(_SHARE * scene.engines[name].usable_blocks / _LEAKS))
     leaks = [(ONSET + number * _EVERY_SECONDS, LeakBlocks(name, each)) for number in range(_LEAKS)]
     return scene.with_plan(*leaks).with_episode(

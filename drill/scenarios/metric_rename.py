@@ -1,4 +1,4 @@
-"""An engine is upgraded amid the run, and two of its metrics are called something that no dialect knows.
+"""An engine is upgraded amid the run, and a metric of it is called something that no dialect knows.
 
 It is drained, gone for the time of a start, and back with all its signals but those of KV usage: absent, not zero.
 Nothing is wrong with it, and alerts on what is absent now would never fire again.
@@ -29,11 +29,9 @@ def _fleet(setting: Setting) -> Scene:
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine(stops=True)
     renamed = _RENAMED[scene.engines[name].generation]
-    upgraded = replace(
-        scene, upgrades=(*scene.upgrades, Upgrade(ONSET, name, scene.release_of(name), renamed))
-    )
+    upgraded = replace(scene, upgrades=(*scene.upgrades, Upgrade(ONSET, name, renamed=renamed)))
     return upgraded.with_plan((ONSET, Restart(name, drain_seconds=_DRAIN_SECONDS))).with_episode(
         Episode("metric-rename", Cause.METRIC_RENAME, ONSET, float(scene.seconds), (name,))
     )

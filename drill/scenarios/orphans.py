@@ -11,8 +11,8 @@ from statistics import median
 
 from alerts.causes import Cause
 from drill.actions import ChangeClients, ChangeGateway
-from drill.clients import ClientConfig, Patience
-from drill.scenarios.chat import chat_fleet
+from drill.clients import Patience
+from drill.scenarios.chat import PATIENT, chat_fleet
 from drill.scenarios.fleets import request_seconds
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
@@ -25,9 +25,7 @@ _RETRIES = 1
 
 
 def _fleet(setting: Setting) -> Scene:
-    return chat_fleet(
-        setting, clients=ClientConfig(timeout_seconds=120, patience=Patience.FIRST_TOKEN, retries=0)
-    )
+    return chat_fleet(setting, clients=PATIENT)
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
@@ -35,19 +33,15 @@ def _trouble(scene: Scene, _setting: Setting) -> Scene:
     prompt = Fixed(round(median(one.prompt_tokens for one in came)))
     answer = Fixed(round(median(one.output_tokens for one in came)))
     waits = min(request_seconds(config, prompt, answer, _USAGE_RATIO) for config in scene.engines.values())
-    before = scene.clients
     impatient = {
         "timeout_seconds": waits,
         "patience": Patience.ANSWER,
         "retries": _RETRIES,
         "backoff_seconds": 1.0,
     }
-    patient = {name: getattr(before, name) for name in impatient}
     return scene.with_plan(
-        (ONSET, ChangeGateway({"passes_disconnects": False})),
-        (ONSET, ChangeClients(impatient)),
-        (END, ChangeClients(patient)),
-        (END, ChangeGateway({"passes_disconnects": scene.gateway.passes_disconnects})),
+        (ONSET, ChangeGateway({"passes_disconnects": False}, END - ONSET)),
+        (ONSET, ChangeClients(impatient, END - ONSET)),
     ).with_episode(Episode("orphans", Cause.ORPHANS, ONSET, END, scene.names))
 
 

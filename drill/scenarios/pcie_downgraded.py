@@ -17,7 +17,7 @@ _LANES = 4
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine()
     lanes = scene.engines[name].gpu.pcie_width
     return scene.with_plan((ONSET, NarrowLink(name, _LANES)), (END, NarrowLink(name, lanes))).with_episode(
         Episode("pcie-downgraded", Cause.PCIE_DOWNGRADED, ONSET, END, (name,))

@@ -18,7 +18,7 @@ _SHARE = 0.95
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine()
     rate = _SHARE * scene.engines[name].gpu.pcie_bytes_per_second
     return scene.with_plan((ONSET, OtherTenant(name, rate)), (END, OtherTenant(name, 0.0))).with_episode(
         Episode("pcie-other-tenant", Cause.PCIE_OTHER_TENANT, ONSET, END, (name,))

@@ -49,7 +49,7 @@ def _fleet(setting: Setting) -> Scene:
     return Scene(
         engines,
         _half(list(engines.values()), 0.0, incident.START_SECONDS, setting.seed * 10),
-        setting.choose(480, 2400),
+        max(setting.choose(480, 2400), setting.least_seconds),
         gateway=GatewayConfig(rate_per_second=400.0, **incident.GATEWAY),
         clients=incident.CLIENTS,
         shows_gpus=1,
@@ -58,8 +58,8 @@ def _fleet(setting: Setting) -> Scene:
 
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
-    within = max(_RISE_SECONDS, setting.ramp_seconds)
     start = setting.choose(150.0, 600.0)
+    within = max(_RISE_SECONDS, setting.ramp_within(scene.seconds - start))
     return scene.with_load(_half(list(scene.engines.values()), start, within, setting.seed * 10 + 2))
 
 

@@ -13,7 +13,7 @@ from alerts.causes import Cause
 from drill.scenarios.chat import END, ONSET, shared_fleet
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
-from drill.scenarios.setting import Setting
+from drill.scenarios.setting import Setting, SettingError
 from drill.serving.content import Segment
 from drill.workload.arrivals import Arrival, Stream
 from drill.workload.contents import content_id
@@ -38,6 +38,11 @@ def unshared(load: Stream, start: float, end: float, seed: int) -> Stream:
 
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
+    if any(arrival.turns for arrival in scene.load.between(0.0, END)):
+        raise SettingError(
+            "prefix-collapse: sessions go on with the template that they began with: take a fleet whose requests come "
+            "one by one, as prefix-collapse's own"
+        )
     return scene.loaded(unshared(scene.load, ONSET, END, setting.seed)).with_episode(
         Episode("prefix-collapse", Cause.PREFIX_COLLAPSE, ONSET, END, scene.names)
     )

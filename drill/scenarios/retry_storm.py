@@ -46,7 +46,8 @@ def _impatient(scene: Scene) -> ClientConfig:
 
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
-    burst = (ONSET, ONSET + _BURST_SECONDS + setting.ramp_seconds)
+    ramp = setting.ramp_within(END - ONSET - _BURST_SECONDS)  # the burst is over before the storm is
+    burst = (ONSET, ONSET + _BURST_SECONDS + ramp)
     more = rising(_TIMES * chat_rate(scene, 1.0), burst, setting)
     impatient = replace(scene, clients=_impatient(scene))
     return (

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import getdoc
 
 from alerts.causes import Cause
+from drill.scenarios.possible import possible
 from drill.scenarios.published import Published
 from drill.scenarios.scene import Scene
-from drill.scenarios.setting import Setting
+from drill.scenarios.setting import Setting, SettingError
+
+_SEEDS_APART = 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,17 @@ class Scenario:
         return getdoc(sys.modules[self.trouble.__module__]) or ""
 
     def scene(self, setting: Setting, others: Sequence[Scenario] = ()) -> Scene:
-        """Its fleet with its trouble, and the troubles of others on the same fleet."""
-        scene = self.trouble(self.fleet(setting), setting)
+        """Its fleet with its trouble, and the troubles of others on the same fleet, for as long as they need it.
+
+        Each has a chance of its own: streams of one seed share their contents. Raises SettingError, and
+        EngineConfigError as ``fleet`` and ``trouble`` do.
+        """
+        stories = [each.trouble.__module__ for each in (self, *others)]
         for other in others:
-            scene = other.trouble(scene, setting)
-        return scene
+            if stories.count(other.trouble.__module__) > 1:
+                raise SettingError(f"{other.name} goes wrong twice: take it once")
+        needed = (other.fleet(setting).seconds for other in others if other.cause is not None)
+        scene = self.fleet(replace(setting, least_seconds=max(needed, default=0)))
+        for place, each in enumerate((self, *others)):
+            scene = each.trouble(scene, replace(setting, seed=setting.seed + place * _SEEDS_APART))
+        return possible(scene)

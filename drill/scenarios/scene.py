@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -34,6 +34,9 @@ class Episode:
     affected: tuple[str, ...]
 
 
+_STOPS_AN_ENGINE = frozenset({Cause.GPU_LOST, Cause.METRIC_RENAME})
+
+
 class Renamed(NamedTuple):
     """A metric that is called something no dialect knows; ``field``: of a RankSample, which it was read into."""
 
@@ -44,11 +47,14 @@ class Renamed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """From ``seconds`` on the next start of an engine is of another release, with metrics renamed."""
+    """From ``seconds`` on the next start of an engine is of another release, with metrics renamed.
+
+    ``release`` None: nothing but these names is other than before.
+    """
 
     seconds: float
     engine: str
-    release: Release
+    release: Release | None = None
     renamed: tuple[Renamed, ...] = ()
 
 
@@ -105,6 +111,17 @@ class Scene:
             seed=seed,
             start_seconds=self.start_seconds,
         )
+
+    def one_engine(self, among: Sequence[str] = (), *, stops: bool = False) -> str:
+        """The one that a trouble of a single engine hits; ``among``: of these only. ``stops``: it ends its life.
+
+        The first that no other trouble stops, so that both are as they say; who stops one takes one that no other
+        trouble has to itself. Where there is none, the first.
+        """
+        names = among or self.names
+        alone = (each for each in self.episodes if len(each.affected) == 1)
+        taken = {each.affected[0] for each in alone if stops or each.cause in _STOPS_AN_ENGINE}
+        return next((name for name in names if name not in taken), names[0])
 
     def loaded(self, load: Stream) -> Scene:
         """With that load instead of its own."""

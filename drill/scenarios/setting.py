@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -28,6 +29,8 @@ class Setting:
     """``model``, ``gpu``, ``generation``, ``engines``: None takes the scenario's own.
 
     ``ramp_seconds``: what a scenario does at a stroke it does over so long; 0 is a step. Not below 0.
+    ``seed``: not below 0. ``least_seconds``: a run lasts so long at least, for what else goes wrong in it.
+    Raises SettingError.
     """
 
     size: Size = Size.SMALL
@@ -37,12 +40,23 @@ class Setting:
     generation: Generation | None = None
     engines: int | None = None
     ramp_seconds: float = 0.0
+    least_seconds: int = 0
 
     def __post_init__(self) -> None:
         if self.engines is not None and self.engines < 1:
             raise SettingError(f"{self.engines} engines asked for: take 1 or more")
-        if not self.ramp_seconds >= 0:
+        if not 0 <= self.ramp_seconds < math.inf:
             raise SettingError(f"a ramp of {self.ramp_seconds} s asked for: take 0 or more")
+        if self.seed < 0:
+            raise SettingError(f"seed {self.seed} asked for: take 0 or more")
+
+    def ramp_within(self, seconds: float) -> float:
+        """The ramp of a load that lasts so long. Raises SettingError for a longer one."""
+        if self.ramp_seconds > seconds:
+            raise SettingError(
+                f"a ramp of {self.ramp_seconds:g} s for a load of {seconds:g} s asked for: take {seconds:g} or less"
+            )
+        return self.ramp_seconds
 
     def choose(self, small: Chosen, full: Chosen) -> Chosen:
         """One of two, by size."""

@@ -15,7 +15,7 @@ from drill.scenarios.setting import Setting
 
 
 def _trouble(scene: Scene, _setting: Setting) -> Scene:
-    name = scene.names[0]
+    name = scene.one_engine()
     blind = replace(scene, blindness=(*scene.blindness, Blindness(name, ONSET, END)))
     return blind.with_episode(Episode("sidecar-blind", Cause.SIDECAR_BLIND, ONSET, END, (name,)))
 

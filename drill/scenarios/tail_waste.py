@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from alerts.causes import Cause
-from drill.clients import ClientConfig, Patience
-from drill.scenarios.chat import chat_fleet
+from drill.scenarios.chat import PATIENT, chat_fleet
 from drill.scenarios.fleets import requests_per_second, rising
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
@@ -52,11 +51,7 @@ def _large_blocks(config: EngineConfig) -> EngineConfig:
 
 
 def _fleet(setting: Setting) -> Scene:
-    scene = chat_fleet(
-        setting,
-        seconds=setting.choose(360, 1_200),
-        clients=ClientConfig(timeout_seconds=120, patience=Patience.FIRST_TOKEN, retries=0),
-    )
+    scene = chat_fleet(setting, seconds=setting.choose(360, 1_200), clients=PATIENT)
     rate = Rate.constant(_rate(scene.engines.values(), _BEFORE), float(scene.seconds))
     return scene.loaded(open_loop(_LOAD, rate, setting.seed))
 

@@ -119,7 +119,7 @@ class WatchedEngine:
         """A life begins: of the newest release that was rolled out by then."""
         for upgrade in self._upgrades:
             if upgrade.seconds <= second.started_seconds:
-                self._release, self._renamed = upgrade.release, upgrade.renamed
+                self._release, self._renamed = upgrade.release or self._release, upgrade.renamed
 
     def _blinded(self, sample: EngineSample) -> EngineSample:
         if not self._renamed:

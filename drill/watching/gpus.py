@@ -35,6 +35,7 @@ class WatchedGpus:
         self._shown = slice(shown)
         self._epoch = epoch
         self._blindness = blindness
+        self._hangs: tuple[tuple[str, int], ...] = ()
         self._lost: dict[int, float] = {}
         self._samples: tuple[GpuSample, ...] = self.gpus.samples()[self._shown]
         self._last_at = epoch
@@ -68,14 +69,17 @@ class WatchedGpus:
     def observe(self, now: float) -> Observation:
         """What the source shows at ``now``: samples of a hung driver grow stale."""
         if any(each.start_seconds <= now < each.end_seconds for each in self._blindness):
-            errors = ((Reason.HUNG, 1),)
-            status = SourceStatus(self.name, "nvml", False, self._last_at, 0.0, errors, "a driver call hangs")
+            begun = sum(each.start_seconds <= now for each in self._blindness)
+            self._hangs = ((Reason.HUNG, begun),)
+            status = SourceStatus(
+                self.name, "nvml", False, self._last_at, 0.0, self._hangs, "a driver call hangs"
+            )
             return Observation(status, gpus=self._samples)
         samples = self.gpus.samples()
         self._samples = tuple(self._told(index, sample) for index, sample in enumerate(samples))[self._shown]
         self._last_at = self._epoch + now
         return Observation(
-            SourceStatus(self.name, "nvml", True, self._last_at, 0.001),
+            SourceStatus(self.name, "nvml", True, self._last_at, 0.001, self._hangs),
             gpus=self._samples,
         )
 

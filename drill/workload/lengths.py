@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Lengths(Protocol):
+class Lengths(Hashable, Protocol):
     """Tells a length when asked."""
 
     def draw(self, chance: np.random.Generator) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -11,6 +11,9 @@ from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.scene import Scene
 from drill.scenarios.setting import Setting
 from drill.second import EngineSecond, Second
+
+ALONE = Setting(engines=1)
+"""One engine, whose signals are the fleet's."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +25,14 @@ class Played:
     said: Sequence[dict[tuple[str, tuple[str, ...]], float]]
 
     @property
-    def onset(self) -> float:
+    def onset(self) -> int:
         """Of the first episode."""
-        return self.scene.episodes[0].onset_seconds
+        return round(self.scene.episodes[0].onset_seconds)
 
     @property
-    def end(self) -> float:
+    def end(self) -> int:
         """Of the first episode."""
-        return self.scene.episodes[0].end_seconds
+        return round(self.scene.episodes[0].end_seconds)
 
     def values(self, name: str, *labels: str, start: float = 0.0, until: float = 1e9) -> list[float]:
         """What a signal said after ``start`` up to ``until``, of all series whose labels hold these."""
@@ -52,6 +55,32 @@ class Played:
             for each in second.engines
             if each.name == engine
         ]
+
+    def engine(self, start: int = 0, until: int | None = None) -> list[EngineSecond]:
+        """The first engine's seconds, as a slice: those that end after ``start`` and by ``until``."""
+        return [second.engines[0] for second in self.seconds[start:until]]
+
+    def signal(self, *name: str, start: int = 0, until: int | None = None) -> list[float]:
+        """What the one series of a signal with these labels said, as a slice, of the seconds that have it."""
+        rows = (self.at(second, *name) for second in range(len(self.seconds))[start:until])
+        return [value for value in rows if value is not None]
+
+    def pairs(self, *name: str) -> Iterator[tuple[int, float]]:
+        """Each second (an index of ``seconds``) that has a value of it, and the value."""
+        for second in range(len(self.seconds)):
+            value = self.at(second, *name)
+            if value is not None:
+                yield second, value
+
+    def at(self, second: int, name: str, *labels: str) -> float | None:
+        """What the one series of a signal with these labels said in a second (an index); None: nothing."""
+        found = [
+            value
+            for (called, its), value in self.said[second].items()
+            if called == name and set(labels) <= set(its)
+        ]
+        assert len(found) <= 1, (name, labels)
+        return found[0] if found else None
 
 
 @lru_cache(maxsize=4)

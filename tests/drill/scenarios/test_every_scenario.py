@@ -30,6 +30,7 @@ def test_its_episodes_name_its_cause_and_lie_within_it(scenario: Scenario) -> No
     scene = scenario.scene(Setting())
     assert [each.cause for each in scene.episodes[:1]] == [scenario.cause] * (scenario.cause is not None)
     for episode in scene.episodes:
+        assert episode.scenario == scenario.name
         assert 0 < episode.onset_seconds < episode.end_seconds <= scene.seconds
         assert set(episode.affected) <= set(scene.names)
         assert episode.affected

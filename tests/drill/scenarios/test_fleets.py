@@ -25,5 +25,5 @@ def test_requests_a_second_are_sequences_over_the_time_of_each() -> None:
 
 def test_a_ramp_that_is_longer_than_its_load_is_refused() -> None:
     assert rising(2.0, (10.0, 20.0), Setting(ramp_seconds=10.0)).at(15.0) == 1.0
-    with pytest.raises(SettingError, match="a ramp of 11 s for a load of 10 s asked for: take less"):
+    with pytest.raises(SettingError, match="a ramp of 11 s for a load of 10 s asked for: take 10 or less"):
         rising(2.0, (10.0, 20.0), Setting(ramp_seconds=11.0))

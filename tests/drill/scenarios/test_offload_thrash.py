@@ -7,19 +7,19 @@ import pytest
 from drill.scenarios.offload_thrash import OFFLOAD_THRASH
 from drill.scenarios.setting import Setting, SettingError
 from drill.serving.config import Generation
-from tests.drill.scenarios.seen import Seen, seen
+from tests.drill.scenarios.played import ALONE, Played, played
 
 
 @pytest.fixture(scope="module")
-def played() -> Seen:
-    return seen(OFFLOAD_THRASH, 480)
+def run() -> Played:
+    return played("offload-thrash", 480, ALONE)
 
 
-def test_sequences_come_back_from_the_tier_and_are_thrown_out_again(played: Seen) -> None:
-    amid = played.engine(played.end, played.end + 120)
+def test_sequences_come_back_from_the_tier_and_are_thrown_out_again(run: Played) -> None:
+    amid = run.engine(run.end, run.end + 120)
     preemptions = sum(each.truth.preemptions for each in amid)
     loaded = sum(each.truth.tier_load_bytes for each in amid)
-    config = played.scene.engines["engine-0"]
+    config = run.scene.engines["engine-0"]
     assert preemptions > 40
     assert sum(each.truth.repeat_preemptions_30s for each in amid) > 0.25 * preemptions
     # each comes back with many blocks, of which hardly any token is computed again
@@ -28,28 +28,28 @@ def test_sequences_come_back_from_the_tier_and_are_thrown_out_again(played: Seen
     assert recomputed * config.block_bytes < 0.05 * loaded * config.block_tokens
 
 
-def test_nothing_comes_back_before_the_onset_though_prompts_are_stored(played: Seen) -> None:
-    before = played.engine(until=played.onset)
+def test_nothing_comes_back_before_the_onset_though_prompts_are_stored(run: Played) -> None:
+    before = run.engine(until=run.onset)
     assert not any(each.truth.preemptions or each.truth.tier_load_bytes for each in before)
     assert sum(each.truth.tier_store_bytes for each in before) > 1e9
-    assert set(played.signal("transfer_reciprocity_ratio", until=played.onset)) == {0.0}
-    assert set(played.signal("thrashing", until=played.onset)) == {0.0}
+    assert set(run.signal("transfer_reciprocity_ratio", until=run.onset)) == {0.0}
+    assert set(run.signal("thrashing", until=run.onset)) == {0.0}
 
 
-def test_what_comes_back_is_told_to_the_byte(played: Seen) -> None:
+def test_what_comes_back_is_told_to_the_byte(run: Played) -> None:
     truth = 0.0
-    for values, engine in zip(played.values, played.engine(), strict=True):
+    for second, engine in enumerate(run.engine()):
         truth += engine.truth.tier_load_bytes
-        assert values.get(("swap_bytes_total", "in"), 0.0) <= truth + 1.0
-    assert played.signal("swap_bytes_total", "in")[-1] > 0.95 * truth > 1e10
-    assert max(played.signal("transfer_reciprocity_ratio", start=played.end)) > 0.1
-    assert played.signal("swap_tier_enabled")[-1] == 1.0
+        assert (run.at(second, "swap_bytes_total", "in") or 0.0) <= truth + 1.0
+    assert run.signal("swap_bytes_total", "in")[-1] > 0.95 * truth > 1e10
+    assert max(run.signal("transfer_reciprocity_ratio", start=run.end)) > 0.1
+    assert run.signal("swap_tier_enabled")[-1] == 1.0
 
 
-def test_preemptions_are_worth_less_than_in_contention_and_hardly_anybody_leaves(played: Seen) -> None:
-    assert 1.0 in played.signal("thrashing", start=played.onset)
-    assert min(played.signal("tokens_per_preemption")) < 1_000
-    assert played.signal("client_aborts_total")[-1] == played.moments[-1].second.clients.timed_out
+def test_preemptions_are_worth_less_than_in_contention_and_hardly_anybody_leaves(run: Played) -> None:
+    assert 1.0 in run.signal("thrashing", start=run.onset)
+    assert min(run.signal("tokens_per_preemption")) < 1_000
+    assert run.signal("client_aborts_total")[-1] == run.seconds[-1].clients.timed_out
 
 
 def test_v0_has_no_tier() -> None:
