@@ -42,9 +42,12 @@ class Phases:
 
 
 def phases_of(scene: Scene) -> Phases:
-    """Three minutes before the first onset, what lies between that and the end, and the last three minutes."""
+    """Three minutes before the first onset, what lies between that and the end, and the last three minutes.
+
+    A scene that is cut before its onset is all baseline.
+    """
     end = float(scene.seconds)
-    onset = min((each.onset_seconds for each in scene.episodes), default=end / 3)
+    onset = min(end, min((each.onset_seconds for each in scene.episodes), default=end / 3))
     over = max((each.end_seconds for each in scene.episodes), default=2 * end / 3)
     begin = min(_SETTLE_SECONDS, onset / 2)
     return Phases(

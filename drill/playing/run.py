@@ -60,7 +60,9 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     """
     scene = scenario.scene(setting, others)
     out.mkdir(parents=True, exist_ok=True)
-    (out / RAW).unlink(missing_ok=True)
+    # a run that is broken off must not leave its recording beside another run's truth
+    for name in (RAW, METRICS, TRUTH, SUMMARY):
+        (out / name).unlink(missing_ok=True)
     play, truth = Play(scene, setting.seed), TruthLog(scene)
     history: list[tuple[float, KeyMetrics]] = []
     every = setting.choose(1, _SCRAPE_SECONDS)

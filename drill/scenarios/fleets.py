@@ -86,11 +86,7 @@ def request_seconds(
 def rising(rate: float, span: tuple[float, float], setting: Setting) -> Rate:
     """So many requests a second between two times, reached as the setting wants. Raises SettingError."""
     start, end = span
-    if setting.ramp_seconds > end - start:
-        raise SettingError(
-            f"a ramp of {setting.ramp_seconds:g} s for a load of {end - start:g} s asked for: take less"
-        )
-    return Rate.ramped(rate, start, end, setting.ramp_seconds)
+    return Rate.ramped(rate, start, end, setting.ramp_within(end - start))
 
 
 class _Steady(NamedTuple):

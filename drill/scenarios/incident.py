@@ -185,7 +185,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
 def _trouble(scene: Scene, setting: Setting) -> Scene:
     course = course_of(setting)
     count = sum(sessions_of(each, DOCUMENTS, _BURST_POOL_RATIO) for each in scene.engines.values())
-    begin = (course.onset, max(_BURST_SECONDS, setting.ramp_seconds))
+    begin = (course.onset, max(_BURST_SECONDS, setting.ramp_within(course.end - course.onset)))
     burst = sessions(READING, count, begin, setting.seed * 10 + 2)
     in_wave = math.ceil(len(scene.names) / course.waves)
     restarts = [

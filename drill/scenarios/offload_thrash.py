@@ -28,7 +28,9 @@ _PROMPT_RATIO = 0.7
 _TIER_POOLS = 2.0
 """The tier's size over the pool's."""
 _LINK_SHARERS = 8
-_WHY_NOT_V0 = "offload-thrash: V0 has no tier to offload to: take generation v1, or swap-thrash"
+_WHY_NOT_V0 = (
+    "offload-thrash: V0 has no tier to offload to: take generation v1, or the scenario incident, which swaps"
+)
 
 
 def _offloading(config: EngineConfig) -> EngineConfig:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from alerts.causes import Cause
 from drill.clients import ClientConfig, Patience
 from drill.scenarios.chat import chat_fleet, chat_load, chat_rate
+from drill.scenarios.fleets import rising
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
-from drill.workload.rates import Rate
 from drill.workload.synthetic import open_loop
 
 _ONSET, _END = 180.0, 420.0
@@ -28,7 +28,7 @@ def _fleet(setting: Setting) -> Scene:
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
     more = _TIMES * chat_rate(scene, 1.0)
-    rate = Rate.ramped(more, _ONSET, _END, setting.ramp_seconds)
+    rate = rising(more, (_ONSET, _END), setting)
     return scene.with_load(open_loop(chat_load("burst"), rate, setting.seed + 1)).with_episode(
         Episode("overload", Cause.OVERLOAD, _ONSET, _END, scene.names)
     )

@@ -58,8 +58,8 @@ def _fleet(setting: Setting) -> Scene:
 
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
-    within = max(_RISE_SECONDS, setting.ramp_seconds)
     start = setting.choose(150.0, 600.0)
+    within = max(_RISE_SECONDS, setting.ramp_within(scene.seconds - start))
     return scene.with_load(_half(list(scene.engines.values()), start, within, setting.seed * 10 + 2))
 
 

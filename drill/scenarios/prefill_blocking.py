@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from alerts.causes import Cause
 from drill.scenarios.chat import END, ONSET, chat_fleet
+from drill.scenarios.fleets import rising
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
 from drill.serving.config import EngineConfig, Generation
 from drill.workload.lengths import Fixed, Uniform
-from drill.workload.rates import Rate
 from drill.workload.synthetic import Load, open_loop
 
 _WHOLE_PROMPT_TOKENS = 131_072
@@ -43,7 +43,7 @@ def _trouble(scene: Scene, setting: Setting) -> Scene:
     pool = min(each.usable_blocks * each.block_tokens for each in scene.engines.values())
     longest = int(min(_POOL_SHARE * pool, _MOST_PROMPT_TOKENS))
     load = Load(Uniform(longest // 2, longest), Fixed(_ANSWER_TOKENS), tenant="documents", clients=3)
-    rate = Rate.ramped(len(scene.engines) / _EVERY_SECONDS, ONSET, END, setting.ramp_seconds)
+    rate = rising(len(scene.engines) / _EVERY_SECONDS, (ONSET, END), setting)
     return unchunked.with_load(open_loop(load, rate, setting.seed + 2)).with_episode(
         Episode("prefill-blocking", Cause.PREFILL_BLOCKING, ONSET, END, scene.names)
     )

@@ -46,7 +46,7 @@ def _impatient(scene: Scene) -> ClientConfig:
 
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
-    burst = (ONSET, ONSET + _BURST_SECONDS + setting.ramp_seconds)
+    burst = (ONSET, ONSET + _BURST_SECONDS + setting.ramp_within(END - ONSET - _BURST_SECONDS))
     more = rising(_TIMES * chat_rate(scene, 1.0), burst, setting)
     impatient = replace(scene, clients=_impatient(scene))
     return (

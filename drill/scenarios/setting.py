@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -17,6 +18,10 @@ class Size(StrEnum):
     SMALL = "small"
     """At most 3 engines, 20 minutes, and 8 s of CPU."""
     FULL = "full"
+
+
+MOST_ENGINES = 500
+"""More take minutes before the first second is played, and gigabytes."""
 
 
 class SettingError(ValueError):
@@ -41,8 +46,20 @@ class Setting:
     def __post_init__(self) -> None:
         if self.engines is not None and self.engines < 1:
             raise SettingError(f"{self.engines} engines asked for: take 1 or more")
-        if not self.ramp_seconds >= 0:
+        if self.engines is not None and self.engines > MOST_ENGINES:
+            raise SettingError(f"{self.engines:,} engines asked for: take at most {MOST_ENGINES}")
+        if not (self.ramp_seconds >= 0 and math.isfinite(self.ramp_seconds)):
             raise SettingError(f"a ramp of {self.ramp_seconds} s asked for: take 0 or more")
+        if self.seed < 0:
+            raise SettingError(f"a seed of {self.seed} asked for: take 0 or more")
+
+    def ramp_within(self, seconds: float) -> float:
+        """The ramp, of a load that lasts so long. Raises SettingError where it is longer."""
+        if self.ramp_seconds > seconds:
+            raise SettingError(
+                f"a ramp of {self.ramp_seconds:g} s for a load of {seconds:g} s asked for: take less"
+            )
+        return self.ramp_seconds
 
     def choose(self, small: Chosen, full: Chosen) -> Chosen:
         """One of two, by size."""

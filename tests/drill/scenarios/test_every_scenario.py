@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from drill.command import drill
 from drill.playing.run import METRICS, RECORDING, SUMMARY, TRUTH, run
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.scenario import Scenario
-from drill.scenarios.setting import Setting
+from drill.scenarios.setting import Setting, SettingError
 
 EVERY = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
 
@@ -23,6 +24,14 @@ def test_a_small_scene_has_at_most_3_engines_and_20_minutes(scenario: Scenario) 
     scene = scenario.scene(Setting())
     assert 1 <= len(scene.engines) <= 3
     assert scene.seconds <= 1200
+
+
+@EVERY
+def test_a_ramp_that_nothing_can_take_is_refused_in_words_or_changes_nothing(scenario: Scenario) -> None:
+    with contextlib.suppress(SettingError):
+        ramped = scenario.scene(Setting(ramp_seconds=1e9))
+        arrivals = [list(scene.load.between(0.0, 300.0)) for scene in (ramped, scenario.scene(Setting()))]
+        assert arrivals[0] == arrivals[1]
 
 
 @EVERY
@@ -69,7 +78,11 @@ def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path: Path) ->
         (["overload", "--model", "gpt-9"], "gpt-9"),
         (["overload", "--gpu", "voodoo"], "voodoo"),
         (["overload", "--engines", "0"], "0 engines asked for: take 1 or more"),
+        (["overload", "--engines", "1000000"], "1,000,000 engines asked for: take at most 500"),
         (["overload", "--ramp", "-1"], "a ramp of -1.0 s asked for: take 0 or more"),
+        (["overload", "--ramp", "inf"], "a ramp of inf s asked for: take 0 or more"),
+        (["overload", "--ramp", "300"], "a ramp of 300 s for a load of 240 s asked for: take less"),
+        (["overload", "--seed", "-1"], "a seed of -1 asked for: take 0 or more"),
     ],
 )
 def test_what_cannot_be_run_is_refused(arguments: list[str], words: str, tmp_path: Path) -> None:
