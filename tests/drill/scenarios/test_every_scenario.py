@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from drill.command import drill
 from drill.playing.run import METRICS, RECORDING, SUMMARY, TRUTH, run
+from drill.playing.table import ROWS
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.setting import Setting, SettingError
@@ -57,6 +58,7 @@ def test_a_run_writes_what_it_says(tmp_path: Path) -> None:
     assert len(truth["seconds"]) == len(truth["engines"]["engine-0"]["running"]) == scene.seconds
     summary = json.loads((tmp_path / SUMMARY).read_text())
     assert set(summary) == {"baseline", "peak", "after"}
+    assert all(set(phase) == {row.field for row in ROWS} for phase in summary.values())
     assert summary["peak"]["sessions"] > summary["baseline"]["sessions"] > 0
     assert (tmp_path / METRICS).read_bytes().endswith(b"# EOF\n")
 
