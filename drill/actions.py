@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from drill.fleet import Fleet
 from drill.replica import Replica
 
 
 def _words(changes: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in changes.items())
+    return ", ".join(f"{name} {_value(value)}" for name, value in changes.items())
+
+
+def _value(value: object) -> str:
+    """As a person writes it: on and off, 400 for 400.0, settings of settings by their names."""
+    if value is None or isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:,.10g}"
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"({_words({each.name: getattr(value, each.name) for each in fields(value)})})"
+    return str(value)
 
 
 def _fields(config: object, names: Iterable[str]) -> dict[str, object]:

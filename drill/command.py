@@ -19,6 +19,9 @@ from drill.terminal import is_live
 _STEPS, _LIVE_STEPS = 10, 200
 """How often a run says where it stands, in a log and on a terminal."""
 
+_RAW_EVERY = 15
+"""Seconds, as a Prometheus scrapes."""
+
 
 @click.group()
 def drill() -> None:
@@ -31,7 +34,7 @@ drill.add_command(serve)
 @drill.command("list")
 @click.option("--json", "in_json", is_flag=True, help="As JSON.")
 def list_scenarios(*, in_json: bool) -> None:
-    """List the scenarios: name, cause, how large they are, and what happens."""
+    """List the scenarios: name, cause, size, what happens."""
     found = [SCENARIOS[name] for name in sorted(SCENARIOS)]
     click.echo(as_json(found) if in_json else as_table(found))
 
@@ -49,11 +52,10 @@ def list_scenarios(*, in_json: bool) -> None:
     "--raw-every",
     metavar="SECONDS",
     type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
-    help="Between two of these pages. An engine takes some 65 kB for each.",
+    help=f"Write raw.om, and so long between two of these pages. An engine takes some 65 kB for each.  "
+    f"[default: {_RAW_EVERY}]",
 )
-def run_one(*, out: Path | None, raw: bool, raw_every: int, **chosen: Chosen) -> None:
+def run_one(*, out: Path | None, raw: bool, raw_every: int | None, **chosen: Chosen) -> None:
     """Run a scenario and keep what a sidecar saw of it, and the truth.
 
     Writes truth.json, metrics.om (the sidecar's signals as OpenMetrics, of a full run every 15 s), recording.db (the
@@ -74,7 +76,7 @@ def run_one(*, out: Path | None, raw: bool, raw_every: int, **chosen: Chosen) ->
                 folder,
                 others=what.others,
                 told=lambda moment: progress.see(moment.second),
-                raw_every=raw_every if raw else None,
+                raw_every=(raw_every or _RAW_EVERY) if raw or raw_every else None,
             )
         except OSError as error:
             raise click.ClickException(f"{error.filename or folder}: {error.strerror}") from error

@@ -90,12 +90,15 @@ def main(  # noqa: PLR0913, PLR0917 - one each for click's options
 
 def _show_incident(size: str, seed: int, out: Path) -> None:
     try:
-        from drill.playing.shown import show  # noqa: PLC0415 - a recording needs no numpy
+        # a recording needs no numpy
+        from drill.playing.shown import show  # noqa: PLC0415
+        from drill.scene_options import refused_in_words  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"the simulated fleet needs {error.name}: pip install 'thrashold[drill]', or take --recording"
         ) from error
-    show("incident", size, seed, out)
+    with refused_in_words():
+        show("incident", size, seed, out)
 
 
 def _end_on_signals() -> None:

@@ -12,9 +12,11 @@ import click
 from drill.scenarios.catalogue import scenario_by_name
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Scene
-from drill.scenarios.setting import Setting, SettingError, Size
+from drill.scenarios.setting import MOST_ENGINES, Setting, SettingError, Size
 from drill.serving.config import EngineConfigError, Generation
+from drill.serving.models import MODELS
 from drill.workload.trace_files import TraceError
+from exporter.hardware import GPUS
 
 
 class UsageFailure(click.ClickException):
@@ -48,18 +50,18 @@ _OPTIONS = (
     click.option(
         "--with", "others", metavar="SCENARIO", multiple=True, help="What else goes wrong. Repeatable."
     ),
-    click.option("--model", help="Another model, by name."),
-    click.option("--gpu", help="Another GPU, by name."),
+    click.option("--model", metavar="NAME", help=f"Another model: {', '.join(MODELS)}."),
+    click.option("--gpu", metavar="NAME", help=f"Another GPU: {', '.join(GPUS)}."),
     click.option(
         "--generation", type=click.Choice([each.value for each in Generation]), help="vLLM's engine."
     ),
-    click.option("--engines", type=int, help="How many engines."),
+    click.option("--engines", type=int, help=f"How many engines, at most {MOST_ENGINES}."),
     click.option(
         "--ramp",
         "ramp_seconds",
         type=float,
         default=0.0,
-        help="Seconds over which load rises that else rises at once.",
+        help="Seconds over which load rises that else rises at once. Where no load rises it changes nothing.",
     ),
     click.option(
         "--seed",

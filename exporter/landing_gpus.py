@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -50,11 +51,15 @@ _EXPLAINED = (
 
 @dataclass(slots=True)
 class Gpu:
-    """What is known of one GPU: values by signal and the labels beyond its UUID, now and as peaks."""
+    """What is known of one GPU: values by signal and the labels beyond its UUID, now and as peaks.
+
+    ``of``: whose it is, where another machine has a GPU of the same index.
+    """
 
     uuid: str
     now: dict[tuple[Signal, tuple[str, ...]], float] = field(default_factory=dict)
     peak: dict[tuple[Signal, tuple[str, ...]], float] = field(default_factory=dict)
+    of: str = ""
 
     def value(self, signal: Signal, *labels: str) -> float | None:
         """The value of ``signal`` now, if any."""
@@ -77,19 +82,37 @@ class Gpu:
         return _DOWN.get(reason) or f"down: {reason.replace('_', ' ')}"
 
     @property
+    def index(self) -> str:
+        """Its number on its machine; empty for a MIG instance and where it isn't told."""
+        info = self.info
+        return "" if info["parent_uuid"] else info["index"]
+
+    @property
     def title(self) -> str:
         """What people call it: its index; a MIG instance or a GPU without one goes by its UUID."""
-        info = self.info
-        return f"GPU {info['index']}" if info["index"] and not info["parent_uuid"] else self.uuid
+        return f"GPU {self.index}{f' of {self.of}' if self.of else ''}" if self.index else self.uuid
 
 
 def gpus_of(values: Iterable[Value]) -> list[Gpu]:
-    """All GPUs that anything is told of, by index and then in the order in which they are told of."""
+    """All GPUs that anything is told of, machine by machine, by index, and then in the order in which they are told of.
+
+    A sidecar may read the GPUs of several machines, which all have a GPU 0: they go by their engine as well, or by
+    their UUID where that doesn't tell them apart.
+    """
     found: dict[str, Gpu] = {}
+    engines: dict[str, str] = {}
     for signal, labels, value, is_peak in values:
         if signal.scope is Scope.GPU:
             gpu = found.setdefault(labels[0], Gpu(labels[0]))
             (gpu.peak if is_peak else gpu.now)[signal, labels[1:]] = value
+        elif signal is ENGINE_GPU_INFO:
+            engines.setdefault(labels[1], labels[0])
+    times = Counter(gpu.index for gpu in found.values())
+    times_of = Counter((gpu.index, engines.get(gpu.uuid)) for gpu in found.values())
+    for gpu in found.values():
+        if gpu.index and times[gpu.index] > 1:
+            engine = engines.get(gpu.uuid)
+            gpu.of = engine if engine and times_of[gpu.index, engine] == 1 else gpu.uuid
     return sorted(found.values(), key=_place)
 
 
@@ -146,10 +169,10 @@ def _swap_shares(values: Sequence[Value], gpus: Sequence[Gpu]) -> str:
     return "".join(lines)
 
 
-def _place(gpu: Gpu) -> tuple[bool, int, bool]:
+def _place(gpu: Gpu) -> tuple[str, bool, int, bool]:
     info = gpu.info
     index = info["index"]
-    return (not index.isdecimal(), int(index) if index.isdecimal() else 0, bool(info["parent_uuid"]))
+    return (gpu.of, not index.isdecimal(), int(index) if index.isdecimal() else 0, bool(info["parent_uuid"]))
 
 
 def _row(gpu: Gpu, alike: str, now: float, starved: float | None) -> str:

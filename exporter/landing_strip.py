@@ -227,8 +227,8 @@ def _gpus(values: Sequence[Value]) -> dict[str, str]:
 def _in_words(own: Sequence[Gpu], known: Sequence[Gpu]) -> str:
     if len(own) == sum(not gpu.info["parent_uuid"] for gpu in known) > 1:
         return f"on all {len(own)} GPUs"
-    if len(own) > 1 and all(gpu.title != gpu.uuid for gpu in own):
-        return f"on GPUs {', '.join(gpu.info['index'] for gpu in own)}"
+    if all(gpu.index for gpu in own):
+        return f"on GPU{'s' if len(own) > 1 else ''} {', '.join(gpu.index for gpu in own)}"
     return f"on {', '.join(gpu.title for gpu in own)}"
 
 

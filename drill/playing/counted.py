@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from drill.playing.key_metrics import PHASES, Phases
+from drill.playing.key_metrics import PHASES, KeyMetrics, Phases
 from drill.scenarios.scene import Scene
 from exporter.pcie import HEADER_FACTOR
 
@@ -28,6 +28,13 @@ class Counted(NamedTuple):
 def count(scene: Scene, truth: Mapping[str, Any], phases: Phases) -> dict[str, Counted]:
     """By phase. ``truth``: as TruthLog tells it."""
     return {phase: _of(scene, truth, getattr(phases, phase)) for phase in PHASES}
+
+
+def as_json(
+    metrics: Mapping[str, KeyMetrics], counted: Mapping[str, Counted]
+) -> dict[str, dict[str, float | None]]:
+    """As ``summary.json`` has it: by phase, all that the table has."""
+    return {phase: {**metrics[phase]._asdict(), **counted[phase]._asdict()} for phase in PHASES}
 
 
 def _of(scene: Scene, truth: Mapping[str, Any], span: tuple[float, float]) -> Counted:

@@ -1,4 +1,4 @@
-"""The key metrics of an incident before, at and after its peak, as a postmortem lists them: ``summary.json``.
+"""The key metrics of an incident before, at and after its peak, as a postmortem lists them.
 
 Everything is what the sidecar's signals say, over the whole fleet: the worst engine's quantiles, sums of sequences,
 the busiest GPU's PCIe (both directions together in bytes, the busier direction as a share of its link).
@@ -6,7 +6,7 @@ the busiest GPU's PCIe (both directions together in bytes, the busier direction 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
@@ -88,11 +88,6 @@ def of_phases(history: Iterable[tuple[float, KeyMetrics]], phases: Phases) -> di
         "peak": _maxima(within(phases.peak)),
         "after": _medians(within(phases.after)),
     }
-
-
-def as_json(metrics: Mapping[str, KeyMetrics]) -> dict[str, dict[str, float | None]]:
-    """As ``summary.json`` has it."""
-    return {phase: each._asdict() for phase, each in metrics.items()}
 
 
 def _columns(rows: list[KeyMetrics]) -> list[list[float]]:

@@ -40,13 +40,21 @@ CROSSINGS = (
     Crossing("kv_usage_ratio", USAGE_IS_MEMORY, "KV usage {}: memory, not compute", percent),
     Crossing("kv_demand_ratio", DEMAND_FITS, "{} of the KV pool is asked for", percent),
     Crossing(
-        "ttft_p99_seconds", 30.0, "first tokens come after {}: clients time out and come again", seconds
+        "ttft_p99_seconds",
+        30.0,
+        "the slowest of 100 first tokens takes some {} (by buckets): clients time out and come again",
+        seconds,
     ),
     Crossing("orphan_sequences", 10.0, "{} sequences whose clients are gone are still worked on", number),
     Crossing("swapped_sequences", SWAPPED_ALLOWED, "zero-swap invariant broken: {} swapped out", number),
     Crossing("retry_amplification_ratio", 2.0, "{} attempts for each answer", number),
     Crossing("swapped_sequences", 20.0, "{} swapped out, and nobody new is let in", number),
-    Crossing("token_interval_seconds", TOKEN_INTERVAL_SECONDS, "{} between tokens", seconds),
+    Crossing(
+        "token_interval_seconds",
+        TOKEN_INTERVAL_SECONDS,
+        "at this pace a sequence gets a token every {}",
+        seconds,
+    ),
     Crossing("thrashing", 0.5, "thrashing", number),
     Crossing("tpot_p99_seconds", 10.0, "the slowest of 100 gaps between tokens is {}", seconds),
 )

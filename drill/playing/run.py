@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from drill.playing.counted import Counted, count
-from drill.playing.key_metrics import KeyMetrics, Phases, as_json, at_instant, of_phases, phases_of
+from drill.playing.counted import Counted, as_json, count
+from drill.playing.key_metrics import KeyMetrics, Phases, at_instant, of_phases, phases_of
 from drill.playing.play import Moment, Play
 from drill.playing.raw import RawLog, scrapes
 from drill.playing.truth import TruthLog
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     true = truth.told(scenario.name, [each.name for each in others])
     ran = Ran(scene, phases, of_phases(history, phases), count(scene, true, phases), true)
     _write(out / TRUTH, ran.truth)
-    _write(out / SUMMARY, as_json(ran.metrics))
+    _write(out / SUMMARY, as_json(ran.metrics, ran.counted))
     return ran
 
 

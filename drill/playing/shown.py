@@ -61,3 +61,4 @@ def show(name: str, size: str, seed: int, out: Path) -> None:
     click.echo(f"\n{beside(ran, scenario.published, width)}\n\nin {out}:")
     for file, what in _FILES:
         click.echo(f"  {file:14} {what}")
+    click.echo("docs/drill.md says how a Prometheus shows it, and how to see alerts fire")

@@ -52,7 +52,7 @@ POSTMORTEM = Published(
         (
             "tpot_p50_seconds",
             _AFTER,
-        ): "1,200 sessions go on reading long documents: their keys and values alone "
+        ): "all sessions of the burst go on reading long documents: their keys and values alone "
         "take some 20 ms of memory bandwidth a token, and a chunk of a prompt goes along. 21 ms are those of a "
         "fleet whose burst has ended",
         ("tpot_p99_seconds", _BASE): "interpolated in the bucket of 0.15 to 0.2 s",

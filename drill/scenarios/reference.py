@@ -19,7 +19,8 @@ writes, is in [drill.md](drill.md).
 
 Each is a fleet that is well under its load, and what goes wrong in it. They compose: `thrashold drill run
 engine-frozen --with pcie-other-tenant` does both to the fleet of the first. They move: `--model`, `--gpu`,
-`--generation`, `--engines`, `--ramp` and `--seed` give the same story elsewhere.
+`--generation`, `--engines`, `--ramp` and `--seed` give the same story elsewhere. Which alerts name a cause is in
+[alerts.md](alerts.md).
 """
 
 

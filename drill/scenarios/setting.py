@@ -20,6 +20,10 @@ class Size(StrEnum):
     FULL = "full"
 
 
+MOST_ENGINES = 500
+"""More take minutes before the first second is played, and gigabytes."""
+
+
 class SettingError(ValueError):
     """Something that a scenario can't be run with: what, and what would do."""
 
@@ -45,10 +49,12 @@ class Setting:
     def __post_init__(self) -> None:
         if self.engines is not None and self.engines < 1:
             raise SettingError(f"{self.engines} engines asked for: take 1 or more")
+        if self.engines is not None and self.engines > MOST_ENGINES:
+            raise SettingError(f"{self.engines:,} engines asked for: take at most {MOST_ENGINES}")
         if not 0 <= self.ramp_seconds < math.inf:
             raise SettingError(f"a ramp of {self.ramp_seconds} s asked for: take 0 or more")
         if self.seed < 0:
-            raise SettingError(f"seed {self.seed} asked for: take 0 or more")
+            raise SettingError(f"a seed of {self.seed} asked for: take 0 or more")
 
     def ramp_within(self, seconds: float) -> float:
         """The ramp of a load that lasts so long. Raises SettingError for a longer one."""

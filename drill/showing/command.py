@@ -69,7 +69,7 @@ def serve(  # noqa: PLR0913 - one each for click's options
     out: Path | None,
     **chosen: Chosen,
 ) -> None:
-    """Play a scenario in real time on sockets, for sidecars, Prometheus and people to read.
+    """Play a scenario in real time on sockets, to be scraped.
 
     Each engine answers on a port of its own, late where a real one would be, and refuses connections while it is dead
     or starting. The gateway shows Envoy's stats, each machine dcgm-exporter's. Ends with the scenario, or at Ctrl-C.

@@ -126,3 +126,16 @@ def test_a_part_that_the_recording_has_not_is_refused() -> None:
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "the recording ends at second 110: begin or end earlier" in output
+
+
+def test_a_seed_that_is_none_is_refused_in_a_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "drill.demo", "--seed", "-1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: a seed of -1 asked for: take 0 or more\n"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from exporter.cycle import CycleSettings, initial, step
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_INFO
 from exporter.derive.pcie import PCIE_SATURATION
 from exporter.derive.starvation import STARVED
 from exporter.gpu_sample import GpuIdentity, GpuMemory, GpuSample, PcieLink
 from exporter.landing import landing_page
-from exporter.landing_gpus import gpu_table
+from exporter.landing_gpus import gpu_table, gpus_of
 from exporter.landing_strip import verdict
 from exporter.observation import Observation, SourceStatus
 from exporter.publication import Publication
@@ -232,3 +234,35 @@ def test_gpus_that_are_down_are_told_apart_on_top_and_all_of_them_are_not_listed
     every = snapshot(*(down("gpu_lost", index) for index in range(4)), gpus=4)
     assert "lost: all 4 GPUs" in words(verdict(Publication(every, (UP,))))
     assert "GPU 0" not in words(verdict(Publication(every, (UP,))))
+
+
+def alike(on: Sequence[tuple[str, int]], *last: GpuSample, gpus: int) -> Snapshot:
+    """GPUs that all are GPU 0 of some machine; ``on``: engines, each with the place of a GPU of it."""
+    values = [
+        each._replace(labels=(each.labels[0], "0", *each.labels[2:])) if each.signal is GPU_INFO else each
+        for each in snapshot(*last, gpus=gpus).values
+    ]
+    values += [
+        Value(ENGINE_GPU_INFO, (engine, identity(place).uuid), 1.0, is_peak=False) for engine, place in on
+    ]
+    return Snapshot(NOW, tuple(values), ready=True)
+
+
+def test_gpus_of_several_machines_with_the_same_index_go_by_their_engine() -> None:
+    shown = alike([("west", 0), ("east", 1)], down("gpu_lost", 1), gpus=3)
+    assert [gpu.title for gpu in gpus_of(shown.values)] == [
+        f"GPU 0 of {identity(2).uuid}",
+        "GPU 0 of east",
+        "GPU 0 of west",
+    ]
+    assert [row for row in rows(shown) if "lost" in row] == [
+        row for row in rows(shown) if row.startswith("GPU 0 of east lost")
+    ]
+    assert "lost: GPU 0 of east" in words(verdict(Publication(shown, (UP,))))
+
+
+def test_where_their_engine_does_not_tell_them_apart_they_go_by_their_uuid() -> None:
+    # an engine over two machines, and engines that are joined with all that is read
+    for on in ([("e", 0), ("e", 1)], [("a", 0), ("a", 1), ("b", 0), ("b", 1)]):
+        titles = {gpu.title for gpu in gpus_of(alike(on, gpus=2).values)}
+        assert titles == {f"GPU 0 of {identity(place).uuid}" for place in (0, 1)}

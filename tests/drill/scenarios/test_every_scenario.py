@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ from click.testing import CliRunner
 
 from drill.command import drill
 from drill.playing.run import METRICS, RECORDING, SUMMARY, TRUTH, run
+from drill.playing.table import ROWS
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.scenario import Scenario
-from drill.scenarios.setting import Setting
+from drill.scenarios.setting import Setting, SettingError
 
 EVERY = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
 
@@ -23,6 +25,14 @@ def test_a_small_scene_has_at_most_3_engines_and_20_minutes(scenario: Scenario) 
     scene = scenario.scene(Setting())
     assert 1 <= len(scene.engines) <= 3
     assert scene.seconds <= 1200
+
+
+@EVERY
+def test_a_ramp_that_nothing_can_take_is_refused_in_words_or_changes_nothing(scenario: Scenario) -> None:
+    with contextlib.suppress(SettingError):
+        ramped = scenario.scene(Setting(ramp_seconds=1e9))
+        arrivals = [list(scene.load.between(0.0, 300.0)) for scene in (ramped, scenario.scene(Setting()))]
+        assert arrivals[0] == arrivals[1]
 
 
 @EVERY
@@ -49,6 +59,7 @@ def test_a_run_writes_what_it_says(tmp_path: Path) -> None:
     assert len(truth["seconds"]) == len(truth["engines"]["engine-0"]["running"]) == scene.seconds
     summary = json.loads((tmp_path / SUMMARY).read_text())
     assert set(summary) == {"baseline", "peak", "after"}
+    assert all(set(phase) == {row.field for row in ROWS} for phase in summary.values())
     assert summary["peak"]["sessions"] > summary["baseline"]["sessions"] > 0
     assert (tmp_path / METRICS).read_bytes().endswith(b"# EOF\n")
 
@@ -70,7 +81,11 @@ def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path: Path) ->
         (["overload", "--model", "gpt-9"], "gpt-9"),
         (["overload", "--gpu", "voodoo"], "voodoo"),
         (["overload", "--engines", "0"], "0 engines asked for: take 1 or more"),
+        (["overload", "--engines", "1000000"], "1,000,000 engines asked for: take at most 500"),
         (["overload", "--ramp", "-1"], "a ramp of -1.0 s asked for: take 0 or more"),
+        (["overload", "--ramp", "inf"], "a ramp of inf s asked for: take 0 or more"),
+        (["overload", "--ramp", "300"], "a ramp of 300 s for a load of 240 s asked for: take less"),
+        (["overload", "--seed", "-1"], "a seed of -1 asked for: take 0 or more"),
     ],
 )
 def test_what_cannot_be_run_is_refused(arguments: list[str], words: str, tmp_path: Path) -> None:

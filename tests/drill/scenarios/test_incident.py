@@ -75,7 +75,7 @@ def test_it_is_told_as_it_happens_and_ends_with_the_table_and_its_deviations(sho
             "KV usage",
             "zero-swap invariant broken",
             "gateway: rate_per_second 400",
-            "engine-0: drain and restart with chunked_prefill True",
+            "engine-0: drain and restart with chunked_prefill on",
             "for a minute",
             "baseline there",
             "Where it differs from the postmortem",
