@@ -27,7 +27,7 @@ _INTERRUPTED = 130  # what a shell expects of a command ended by Ctrl-C
     show_default=True,
     help="How large a fleet.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of all chance.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all chance.")
 @click.option(
     "--out",
     "-o",

@@ -15,8 +15,8 @@ def test_a_change_for_a_while_is_taken_back_and_said() -> None:
     seconds = list(played.run(6))
     told = [(each.seconds, words) for each in seconds for words in each.actions]
     assert told == [
-        (1.0, "gateway: rate_per_second 2.0, burst 1.0"),
-        (4.0, "gateway: rate_per_second 50.0, burst None"),
+        (1.0, "gateway: rate_per_second 2, burst 1"),
+        (4.0, "gateway: rate_per_second 50, burst off"),
     ]
     rates = [each.gateway_gauges.config.rate_per_second for each in seconds]
     assert rates == [2.0] * 3 + [50.0] * 3

@@ -137,7 +137,7 @@ def test_no_prefix_cache_collapses_where_there_is_none(names: tuple[str, str]) -
     [
         (["overload", "--with", "overload"], "overload goes wrong twice: take it once"),
         (["incident", "--with", "incident-pages"], "incident-pages goes wrong twice: take it once"),
-        (["overload", "--seed", "-1"], "seed -1 asked for: take 0 or more"),
+        (["overload", "--seed", "-1"], "a seed of -1 asked for: take 0 or more"),
         (["incident", "--ramp", "inf"], "a ramp of inf s asked for: take 0 or more"),
         (["overload", "--ramp", "300"], "a ramp of 300 s for a load of 240 s asked for: take 240 or less"),
         (["retry-storm", "--ramp", "300"], "take 150 or less"),
