@@ -14,8 +14,10 @@ from drill.fleet import Fleet
 from drill.second import Second
 from drill.serving.config import EngineConfig, Generation
 from drill.serving.content import Segment
+from drill.serving.engine import Engine
 from drill.serving.models import MODELS
-from drill.serving.request import PreemptionMode
+from drill.serving.request import PreemptionMode, Request
+from drill.truth import held_blocks
 from drill.workload.arrivals import Arrival
 from exporter.hardware import GPUS
 from tests.drill.fleet.stories import arrival, fleet
@@ -104,3 +106,20 @@ def test_who_is_preempted_again_within_30_s_is_a_repeat() -> None:
 def test_tail_waste_of_one_sequence_lies_below_a_block(prompt: int, output: int) -> None:
     seconds = list(fleet([arrival(0.0, prompt=prompt, output=output)], max_batched_tokens=16).run(50))
     assert all(0 <= second.engines[0].truth.tail_waste_tokens < 4 for second in seconds)
+
+
+def test_blocks_that_several_requests_share_are_held_once() -> None:
+    engine = Engine(replace(SWAPPING, generation=Generation.V1, preemption=None, prefix_caching=True))
+    begins_alike = (Segment(7, 160),)
+    for number in range(3):
+        engine.submit(
+            Request(number, 5.0 * number, 160 + 32, 3000, (*begins_alike, Segment(100 + number, 32)))
+        )
+    while engine.step(12.0) is not None:
+        pass
+    tables = engine.holdings()
+    assert len(tables) == 3
+    every = [block for table in tables.values() for block in table]
+    assert held_blocks(engine, tables) == len(set(every)) < len(every)
+    assert held_blocks(engine, [1]) == len(tables[1])
+    assert held_blocks(engine, [99]) == held_blocks(engine, []) == 0
