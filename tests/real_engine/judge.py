@@ -73,7 +73,7 @@ def tail_bounds(run: Recording) -> Figure:
     """The engine tells of what runs after a step, the oracle of what runs in it: those that ended with it are between.
 
     On a busy machine a step and the next are far enough apart for many reads to fall there. The oracle has no tail to
-    hold these against; more than half of all instants can't be such.
+    hold these against; they and the late ones can't be more than a tenth.
     """
     outside, count, late, between = 0, 0, 0, 0
     for row, at in instants(run, "load", "quiet_over"):
@@ -96,7 +96,7 @@ def tail_bounds(run: Recording) -> Figure:
         outside,
         0,
         "none",
-        outside == 0 and count > between and late <= MOST_LATE * (count + late + between),
+        outside == 0 and count > 0 and late + between <= MOST_LATE * (count + late + between),
         f"instants outside min..max, of {count}; {between} between two steps, {late} with late gauges",
     )
 
