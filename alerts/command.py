@@ -14,6 +14,7 @@ from alerts.catalogue import ALERTS
 from alerts.pack_settings import PackSettings
 from alerts.render import alertmanager_file, prometheus_rule, rule, rule_file
 from exporter.settings import SettingsError, load
+from exporter.usage import UsageFailure
 
 RENDERED: dict[str, Callable[[PackSettings], str]] = {
     "thrashold.rules.yml": rule_file,
@@ -30,12 +31,6 @@ _config = click.option(
     type=click.Path(path_type=Path),
     help="Settings of the pack in YAML.",
 )
-
-
-class UsageFailure(click.ClickException):
-    """Something the caller gave can't be used: one line, exit code 2."""
-
-    exit_code = 2
 
 
 @click.group()

@@ -17,12 +17,7 @@ from drill.serving.config import EngineConfigError, Generation
 from drill.serving.models import MODELS
 from drill.workload.trace_files import TraceError
 from exporter.hardware import GPUS
-
-
-class UsageFailure(click.ClickException):
-    """Something the caller gave can't be used: one line, exit code 2."""
-
-    exit_code = 2
+from exporter.usage import UsageFailure
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import leave, run_loop, serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
 from exporter.sources.configured import configured_sources
+from exporter.usage import UsageFailure
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
 from exporter.web_reload import WebReload
@@ -45,12 +46,6 @@ logger = logging.getLogger(__name__)
 
 CONFIG_VARIABLE = "THRASHOLD_CONFIG"
 """Names the settings file; all other variables stand for what a file may hold."""
-
-
-class UsageFailure(click.ClickException):
-    """Something the caller gave can't be used: one line, exit code 2."""
-
-    exit_code = 2
 
 
 @click.command()

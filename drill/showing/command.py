@@ -13,13 +13,14 @@ import click
 
 from drill.fake_nvml import BuildError
 from drill.playing.progress import Progress
-from drill.scene_options import Asked, Chosen, UsageFailure, asked, refused_in_words, scene_options
+from drill.scene_options import Asked, Chosen, asked, refused_in_words, scene_options
 from drill.showing import sidecar
 from drill.showing.fake_gpus import FOLDER, FakeGpus
 from drill.showing.pages import Pages, Performance
 from drill.showing.serve import Late, perform, run_until_signal
 from drill.showing.stage import CantListenError, Stage
 from drill.terminal import is_live
+from exporter.usage import UsageFailure
 
 DEFAULT_PORT_BASE = 18_000
 LOOPBACK = "127.0.0.1"
