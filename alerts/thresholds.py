@@ -165,6 +165,38 @@ class Thresholds:
             " doctor warns where one has twice as much as another, which is 1.33 of the mean."
         ),
     ] = 1.5
+    gateway_rejected_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(
+            description="Share of requests that the gateway turns away. A public pack warns at a tenth of answers."
+        ),
+    ] = 0.1
+    slo_budget_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(description="Share of first tokens, and of answers' pace, that may miss: an objective of 99 %."),
+    ] = 0.01
+    slo_events_per_second: Annotated[
+        float,
+        _Count,
+        Meta(description="Fewer events say nothing of an objective: one miss of three is no trend."),
+    ] = 0.02
+    engine_restarts: Annotated[
+        float,
+        Meta(ge=1, le=1000),
+        Meta(
+            description="Starts of one engine within half an hour that are a loop: a roll-out needs one, or two."
+        ),
+    ] = 3.0
+    fleet_progress_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(
+            description="Tokens a second over those of ten minutes ago, with as many sequences. A public pack warns at"
+            " half."
+        ),
+    ] = 0.5
     gateway_reject_seconds: Annotated[
         float,
         _Seconds,

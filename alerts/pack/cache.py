@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from alerts.alert import Alert, Severity
 from alerts.causes import Cause
-from alerts.conditions import All, Compare, Reading
+from alerts.conditions import All, Compare, Either, Reading
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
-from exporter.derive.fragmentation import USED_RATIO
+from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION
 from exporter.derive.pingpong import PINGPONG
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
@@ -86,9 +86,12 @@ TAIL_WASTE = Alert(
     "TailWaste",
     Severity.WARNING,
     Cause.TAIL_WASTE,
-    All(Compare(Reading(USED_RATIO), ">", "tail_used_ratio"), FULL),
+    All(
+        Compare(Reading(USED_RATIO), ">", "tail_used_ratio"),
+        Either(FULL, Compare(Reading(RESERVE_RATIO), ">", "tail_reserve_ratio")),
+    ),
     "{{ $labels.engine }}: {{ $value | humanizePercentage }} of used KV memory is empty tails of blocks",
-    "Blocks are so large beside the sequences that much of the full pool holds no token.",
+    "Blocks are so large beside the sequences that much of what is used holds no token, and little is free.",
     for_seconds=300,
     quiet_under=("EngineDown",),
 )

@@ -13,8 +13,6 @@ from exporter.derive.traffic import GENERATION_RATE, SEQUENCES
 from exporter.source_signals import SOURCE_UP
 
 _ENGINE = ENGINE_INFO.scope.labels
-_MANY_RESTARTS = 3
-_FALLEN_TO = 0.5
 
 
 def _down(rendering: Rendering) -> str:
@@ -59,7 +57,7 @@ ENGINE_DEADLOCKED = Alert(
 
 def _restarting(rendering: Rendering) -> str:
     name = RESTARTS.full_name + rendering.matchers()
-    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {_MANY_RESTARTS}"
+    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {rendering.thresholds.engine_restarts:g}"
 
 
 ENGINE_RESTARTING = Alert(
@@ -102,7 +100,8 @@ def _falling(rendering: Rendering) -> str:
         f"{total(running, when)} + {total(waiting, when)} + ({total(swapped, when)} or {total(running, when)} * 0)"
         for when in ("", ago)
     )
-    return f"{total(tokens, '')} / ({total(tokens, ago)} > 0) < {_FALLEN_TO:g}\nand on ({cluster})\n({held} >= {had})"
+    rate = f"{total(tokens, '')} / ({total(tokens, ago)} > 0)"
+    return f"{rate} < {rendering.thresholds.fleet_progress_ratio:g}\nand on ({cluster})\n({held} >= {had})"
 
 
 FLEET_PROGRESS_FALLING = Alert(

@@ -13,7 +13,6 @@ from exporter.derive.orphans import ORPHAN_KV
 
 _GATEWAY = AMPLIFICATION.scope.labels
 _WINDOW = "2m"
-_MOST_REJECTED_RATIO = 0.1
 _REJECTED, _OVERFLOW, _LEFT, _TIMEOUT = (
     (("outcome", name),) for name in ("rejected", "overflow", "client_left", "timeout")
 )
@@ -56,7 +55,7 @@ def _rejecting(rendering: Rendering) -> str:
         rate(rendering, REQUESTS, _WINDOW, _GATEWAY, outcome) for outcome in (_REJECTED, _OVERFLOW)
     )
     turned_away = f"(({rejected} or {every} * 0) + ({overflow} or {every} * 0))"
-    return f"{turned_away} / ({every} > 0) > {_MOST_REJECTED_RATIO:g}"
+    return f"{turned_away} / ({every} > 0) > {rendering.thresholds.gateway_rejected_ratio:g}"
 
 
 def _rejecting_with_room(rendering: Rendering) -> str:

@@ -83,10 +83,6 @@ _PERIODS = (
 )
 """Of a 30-day budget, in the way of Google's SRE workbook: times the budget's rate, long and short window, ``for``."""
 _OBJECTIVES = {"ttft": ("FirstToken", "first tokens"), "tpot": ("TokenPace", "tokens")}
-BUDGET_RATIO = 0.01
-"""Of events that may miss: an objective of 99 %."""
-_LEAST_EVENTS_PER_SECOND = 0.02
-"""Fewer say nothing: one miss of three is no trend."""
 
 
 def _burning(slo: str, times: float, long: str, short: str, rendering: Rendering) -> str:
@@ -98,8 +94,8 @@ def _burning(slo: str, times: float, long: str, short: str, rendering: Rendering
         return f"{missed} / ({rate(rendering, SLO_EVENTS, window, labels, every)} > 0)"
 
     on = by(rendering, labels)
-    enough = f"{rate(rendering, SLO_EVENTS, short, labels, every)} > {_LEAST_EVENTS_PER_SECOND:g}"
-    line = f"{times * BUDGET_RATIO:g}"
+    enough = f"{rate(rendering, SLO_EVENTS, short, labels, every)} > {rendering.thresholds.slo_events_per_second:g}"
+    line = f"{times * rendering.thresholds.slo_budget_ratio:g}"
     return f"({share(long)} > {line})\nand on ({on})\n({share(short)} > {line})\nand on ({on})\n({enough})"
 
 

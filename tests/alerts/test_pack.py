@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from alerts.conditions import readings
 from alerts.pack_settings import PackSettings
 from alerts.reference import reference
 from alerts.render import rule
+from alerts.thresholds import NAMES, THRESHOLDS
 from drill.scenarios.catalogue import SCENARIOS
 from exporter.signal import PEAK_SUFFIX, PREFIX
 from tests.support.prometheus import tool
@@ -232,3 +234,9 @@ def test_an_alert_explains_itself() -> None:
 
 def test_the_committed_page_is_fresh() -> None:
     assert (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8") == reference(), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_threshold_changes_a_rule_when_it_is_changed(name: str) -> None:
+    moved = replace(PLAIN, thresholds=replace(THRESHOLDS, **{name: getattr(THRESHOLDS, name) + 0.015625}))
+    assert RENDERED["thrashold.rules.yml"](moved) != RENDERED["thrashold.rules.yml"](PLAIN)
