@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import typing
-from dataclasses import fields
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Meta
 
 from alerts.catalogue import ALERTS, GROUPS
+from alerts.pack_settings import AlertSettings, PackSettings
 from alerts.thresholds import THRESHOLDS, Thresholds
+from exporter.settings_schema import fields_of
 
 _HEAD = """\
 # Alerts
@@ -61,16 +63,28 @@ def reference() -> str:
             for alert in alerts
         ]
         lines.append("")
-    lines += ["## The thresholds\n", "| key | shipped | may be | why |", "|---|---|---|---|"]
-    hints = typing.get_type_hints(Thresholds, include_extras=True)
-    for field in fields(Thresholds):
-        metas = [each for each in typing.get_args(hints[field.name]) if isinstance(each, Meta)]
-        why = next(each.description for each in metas if each.description)
-        lines.append(f"| `{field.name}` | {getattr(THRESHOLDS, field.name):g} | {_range(metas)} | {why} |")
+    lines += ["## The settings\n", "| key | |", "|---|---|"]
+    lines += [f"| `{name}` | {_meaning(metas)} |" for name, metas in _limits(PackSettings)]
+    lines += [f"| `alerts.NAME.{name}` | {_meaning(metas)} |" for name, metas in _limits(AlertSettings)]
+    lines += ["", "## The thresholds\n", "| key | shipped | may be | why |", "|---|---|---|---|"]
+    lines += [
+        f"| `{name}` | {getattr(THRESHOLDS, name):g} | {_range(metas)} | {_meaning(metas)} |"
+        for name, metas in _limits(Thresholds)
+    ]
     causes = {alert.cause: None for alert in ALERTS.values()}
     lines += ["", "## The causes\n", "| cause | |", "|---|---|"]
     lines += [f"| `{cause.value}` | {cause.sentence} |" for cause in causes]
     return "\n".join(lines) + "\n"
+
+
+def _limits(kind: type) -> Iterator[tuple[str, list[Meta]]]:
+    """Each key of a dataclass of settings, with what its annotation says of it."""
+    for name, annotation in fields_of(kind).items():
+        yield name, [each for each in typing.get_args(annotation) if isinstance(each, Meta)]
+
+
+def _meaning(metas: list[Meta]) -> str:
+    return next(each.description for each in metas if each.description)
 
 
 def _range(metas: list[Meta]) -> str:
