@@ -32,9 +32,11 @@ class Cause(StrEnum):
     SLO_MISSED = "slo-missed"
     LONG_PROMPTS = "long-prompts"
     ENGINE_DOWN = "engine-down"
+    ENGINE_DEADLOCKED = "engine-deadlocked"
     ENGINE_RESTARTS = "engine-restarts"
     RANK_IMBALANCE = "rank-imbalance"
     GATEWAY_BREAKER = "gateway-breaker"
+    GATEWAY_SLOW = "gateway-slow"
     NOT_WATCHED = "not-watched"
 
     @property
@@ -65,8 +67,10 @@ _SENTENCES = {
     Cause.SLO_MISSED: "Users waited longer than they were promised, for whatever reason.",
     Cause.LONG_PROMPTS: "More prompts than agreed were longer than their quota.",
     Cause.ENGINE_DOWN: "An engine answered no more.",
+    Cause.ENGINE_DEADLOCKED: "Requests waited in an engine that let nobody in, until nothing ran.",
     Cause.ENGINE_RESTARTS: "An engine was started over and over.",
     Cause.RANK_IMBALANCE: "One rank of an engine had far more to do than the others.",
     Cause.GATEWAY_BREAKER: "A circuit breaker of the gateway kept requests from engines.",
+    Cause.GATEWAY_SLOW: "The gateway took long to decide whom it lets through, and to turn others away.",
     Cause.NOT_WATCHED: "The watching itself failed: a sidecar, a scrape, the way to the pager.",
 }

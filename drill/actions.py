@@ -62,6 +62,22 @@ class ChangeGateway:
 
 
 @dataclass(frozen=True)
+class LimitInFlight:
+    """The gateway's breaker opens at a share of what is in flight now, or at one request. ``seconds``: as above."""
+
+    share: float
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return f"gateway: max_requests {self.share:g} of what is in flight"
+
+    def apply(self, fleet: Fleet) -> None:
+        """Do it."""
+        active = fleet.gateway.gauges(fleet.now).downstream_rq_active
+        ChangeGateway({"max_requests": max(1, round(self.share * active))}, self.seconds).apply(fleet)
+
+
+@dataclass(frozen=True)
 class ChangeClients:
     """Other habits of clients, from their next attempts on: fields of ``ClientConfig``. ``seconds``: as above."""
 
@@ -118,6 +134,24 @@ class Freeze:
         life = fleet.replicas[index].life
         fleet.change(index, lambda replica: replica.freeze(now))
         fleet.at(now + self.seconds, lambda: fleet.change(index, lambda one: one.thaw(fleet.now, life)))
+
+
+@dataclass(frozen=True)
+class Crash:
+    """An engine's process dies with all that is in it, and is started again."""
+
+    engine: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}: its process dies"
+
+    def apply(self, fleet: Fleet) -> None:
+        """Do it, unless it is not there now."""
+        index = fleet.index(self.engine)
+        if not fleet.replicas[index].listens:
+            return
+        fleet.change(index, lambda replica: replica.kill())
+        fleet.rollout.start_later(index)
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,14 @@ class Fleet:
 
     def _send(self, wish: Wish) -> None:
         attempt = self.clients.send(wish, self.now)
+        waits = self.gateway.come(attempt.attempt_id, self.now)
+        if waits:
+            self.at(self.now + waits, partial(self._offer, attempt))
+        else:
+            self._offer(attempt)
+
+    def _offer(self, attempt: Attempt) -> None:
+        wish = attempt.wish
         chosen = self.gateway.offer(attempt.attempt_id, wish.content, self.now)
         if isinstance(chosen, Reject):
             self._end(attempt, AttemptOutcome.REJECTED)
@@ -209,7 +217,8 @@ class Fleet:
             self._look(chosen)
         patience = self.clients.config.timeout_seconds
         if patience is not None:
-            self.at(self.now + patience, lambda: self._run_out_of_patience(attempt, patience))
+            due = attempt.started_seconds + patience
+            self.at(due, lambda: self._run_out_of_patience(attempt, patience))
         limit = self.gateway.config.timeout_seconds
         if limit is not None:
             self.at(self.now + limit, lambda: self._give_up(attempt))

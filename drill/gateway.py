@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from drill.breaker import Breaker
 from drill.gateway_config import GatewayConfig
+from drill.gateway_times import Times, TimesTold
 from drill.routing import Choice, pick
 from drill.serving.content import Segment
 
@@ -82,7 +83,8 @@ class GatewayTotals:
 class GatewayGauges:
     """As of now. ``config``: with which it runs. ``upstream_rq_active``, ``breaker_open``: in the order of the engines.
 
-    ``bucket_tokens``: None without a token bucket.
+    ``bucket_tokens``: None without a token bucket. ``request_times`` of all that were answered, whoever did;
+    ``upstream_times`` of those that an engine answered, from when they were sent to it.
     """
 
     config: GatewayConfig
@@ -90,6 +92,8 @@ class GatewayGauges:
     upstream_rq_active: tuple[int, ...]
     breaker_open: tuple[bool, ...]
     bucket_tokens: float | None
+    request_times: TimesTold
+    upstream_times: TimesTold
 
 
 @dataclass(slots=True)
@@ -112,6 +116,8 @@ class _Sent:
     upstream: int
     blocks: int
     trial: bool
+    came: float
+    sent: float
 
 
 class Gateway:
@@ -120,7 +126,10 @@ class Gateway:
     def __init__(self, config: GatewayConfig, engines: int) -> None:
         self.config = config
         self._upstreams = [_Upstream(self._breaker()) for _ in range(engines)]
+        self._came: dict[int, float] = {}
+        """Requests that stand before the limits, and since when."""
         self._sent: dict[int, _Sent] = {}
+        self._request_times, self._upstream_times = Times(), Times()
         self._tokens = config.bucket_size
         self._filled = 0.0
         self._next = 0
@@ -147,11 +156,23 @@ class Gateway:
         upstream.usable_blocks, upstream.held_blocks = usable_blocks, held_blocks
         upstream.booked_since = 0
 
-    def offer(self, request: int, content: Sequence[Segment], now: float) -> int | Reject:
-        """A request comes in: which engine it is sent to, or why it isn't let through, which ends it."""
+    def come(self, request: int, now: float) -> float:
+        """A request comes in: in how many seconds it is to be offered."""
         self._downstream["total"] += 1
+        self._came[request] = now
+        return self.config.filter_seconds
+
+    def offer(self, request: int, content: Sequence[Segment], now: float) -> int | Reject:
+        """It stands before the limits: which engine it is sent to, or why it isn't let through, which ends it.
+
+        ``come`` comes first where something stands before them.
+        """
+        if request not in self._came:
+            self.come(request, now)
+        came = self._came.pop(request)
         chosen = self._choose(content, now)
         if isinstance(chosen, Reject):
+            self._request_times.observe(now - came, now)
             self._rejected[chosen] += 1
             limited = chosen in (Reject.RATE_LIMITED, Reject.NO_ROOM)
             self._downstream["4xx" if limited else "5xx"] += 1
@@ -163,7 +184,7 @@ class Gateway:
         upstream.booked += blocks
         upstream.booked_since += blocks
         upstream.counts["rq_total"] += 1
-        self._sent[request] = _Sent(chosen, blocks, trial)
+        self._sent[request] = _Sent(chosen, blocks, trial, came, now)
         return chosen
 
     def end(self, request: int, how: UpstreamEnd, now: float) -> None:
@@ -175,6 +196,10 @@ class Gateway:
         for name in _COUNTED[how]:
             upstream.counts[name] += 1
         self._downstream[_DOWNSTREAM[how]] += 1
+        if how is not UpstreamEnd.CLIENT_LEFT:
+            self._request_times.observe(now - sent.came, now)
+        if how in (UpstreamEnd.COMPLETED, UpstreamEnd.REFUSED):
+            self._upstream_times.observe(now - sent.sent, now)
         breaker = upstream.breaker
         if breaker is None:
             return
@@ -205,10 +230,12 @@ class Gateway:
         self._refill(now)
         return GatewayGauges(
             self.config,
-            len(self._sent),
+            len(self._sent) + len(self._came),
             tuple(upstream.active for upstream in self._upstreams),
             tuple(upstream.breaker is not None and upstream.breaker.is_open for upstream in self._upstreams),
             self._tokens,
+            self._request_times.told(now),
+            self._upstream_times.told(now),
         )
 
     def _choose(self, content: Sequence[Segment], now: float) -> int | Reject:

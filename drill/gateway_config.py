@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,6 +40,7 @@ class GatewayConfig:
     else it works on for nobody, until ``orphan_seconds`` later, when a timeout of the connection ends it; None: to the
     end of the answer. ``prefix_tokens``: how much of prompts has to be alike for Routing.PREFIX,
     ``prefix_slack``: by which share an engine may have more in flight than the mean before they go elsewhere.
+    ``filter_seconds``: what each request waits in what stands before these limits, as a filter that asks somebody else.
     """
 
     routing: Routing = Routing.LEAST_IN_FLIGHT
@@ -53,12 +55,15 @@ class GatewayConfig:
     admission: Admission | None = None
     prefix_tokens: int = 1024
     prefix_slack: float = 0.25
+    filter_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("rate_per_second", "burst", "timeout_seconds", "orphan_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} is {value}: it must be above 0, or None for no such limit")
+        if not 0 <= self.filter_seconds < math.inf:
+            raise ValueError(f"filter_seconds is {self.filter_seconds}: it must be 0 or more")
         for name in ("max_requests", "max_engine_requests"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -46,7 +46,7 @@ ENGINE_FROZEN = Alert(
 ENGINE_DEADLOCKED = Alert(
     "EngineDeadlocked",
     Severity.PAGE,
-    Cause.ENGINE_FROZEN,
+    Cause.ENGINE_DEADLOCKED,
     Compare(Reading(DEADLOCKED), ">=", 1.0),
     "{{ $labels.engine }}: requests wait and none runs",
     "For a minute requests have waited while nothing ran: the scheduler can let nobody in, or has stopped.",

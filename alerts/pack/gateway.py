@@ -94,7 +94,7 @@ GATEWAY_BREAKER_OPEN = Alert(
 GATEWAY_REJECTS_SLOWLY = Alert(
     "GatewayRejectsSlowly",
     Severity.WARNING,
-    Cause.GATEWAY_TOO_TIGHT,
+    Cause.GATEWAY_SLOW,
     Compare(Reading(REJECT_P99), ">", "gateway_reject_seconds"),
     "{{ $labels.gateway }} takes {{ $value | humanizeDuration }} to turn a request away",
     "Refusing is to be cheap and quick: what waits to be refused holds connections, and clients can't go elsewhere.",

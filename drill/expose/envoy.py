@@ -1,13 +1,16 @@
 """A gateway's counters as Envoy shows them on ``/stats/prometheus``: the part of its page that tells of requests.
 
-Names, labels, their order and types are those that Envoy 1.40 answered with (tests/fixtures/envoy); the rest of its
-page, histograms of times among it, is left out. Envoy writes no HELP, and braces where there are no labels.
+Names, labels, their order and types are those that Envoy 1.40 answered with (tests/fixtures/envoy), as are the bounds
+of its histograms; the rest of its page is left out. Envoy writes no HELP, and braces where there are no labels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from drill.gateway_times import BOUNDS_MS, TimesTold
 
 _CLASSES = ("1", "2", "3", "4", "5")
 
@@ -17,7 +20,7 @@ class Cluster:
     """One upstream: engines behind one name. Running totals, but for ``rq_active`` and what stands below it (now).
 
     ``answers``: to clients by status, those that Envoy gave itself included; ``endpoints``: engines, of which
-    ``ejected`` are left alone; ``most_requests``: how many may be in flight.
+    ``ejected`` are left alone; ``most_requests``: how many may be in flight. ``times``: None before the first request.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Cluster:
     endpoints: int = 1
     ejected: int = 0
     most_requests: int = 1024
+    times: TimesTold | None = None
 
     def answered(self, digit: str = "") -> int:
         """Answers whose status begins with it."""
@@ -54,6 +58,7 @@ class Listener:
     rq_active: int = 0
     rate_limited: int = 0
     has_bucket: bool = True
+    times: TimesTold | None = None
 
 
 def page(listener: Listener, clusters: Sequence[Cluster], prefix: str = "ingress") -> str:
@@ -115,6 +120,13 @@ def page(listener: Listener, clusters: Sequence[Cluster], prefix: str = "ingress
     of_clusters("upstream_rq_pending_active", "gauge", lambda _: 0)
     of_listener("rq_active", "gauge", listener.rq_active)
     lines += ["# TYPE envoy_server_live gauge", "envoy_server_live{} 1"]
+    lines += _histogram(
+        "envoy_cluster_upstream_rq_time",
+        [(f'envoy_cluster_name="{each.name}"', each.times) for each in clusters],
+    )
+    lines += _histogram(
+        "envoy_http_downstream_rq_time", [(f'envoy_http_conn_manager_prefix="{prefix}"', listener.times)]
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -133,6 +145,20 @@ def _statuses(cluster: Cluster) -> list[str]:
         f'envoy_cluster_upstream_rq{{envoy_response_code="{status}",envoy_cluster_name="{cluster.name}"}} {count}'
         for status, count in sorted(cluster.answers)
     ]
+
+
+def _histogram(name: str, told: Sequence[tuple[str, TimesTold | None]]) -> list[str]:
+    """Those that there are; the bounds are in milliseconds."""
+    lines: list[str] = []
+    for labels, times in told:
+        if times is None:
+            continue
+        for bound, count in zip(BOUNDS_MS, times.at_most, strict=True):
+            at = "+Inf" if math.isinf(bound) else f"{bound:g}"
+            lines.append(f'{name}_bucket{{{labels},le="{at}"}} {count}')
+        lines.append(f"{name}_sum{{{labels}}} {times.total_ms!r}")
+        lines.append(f"{name}_count{{{labels}}} {times.at_most[-1]}")
+    return [f"# TYPE {name} histogram", *lines] if lines else []
 
 
 def _bucket(listener: Listener) -> list[str]:

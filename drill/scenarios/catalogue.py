@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 from drill.scenarios.benign_day import BENIGN_DAY
 from drill.scenarios.collective_slow import COLLECTIVE_SLOW
+from drill.scenarios.engine_deadlocked import ENGINE_DEADLOCKED
 from drill.scenarios.engine_frozen import ENGINE_FROZEN
+from drill.scenarios.engine_restarts import ENGINE_RESTARTS
+from drill.scenarios.gateway_breaker import GATEWAY_BREAKER
+from drill.scenarios.gateway_slow import GATEWAY_SLOW
 from drill.scenarios.gateway_too_tight import GATEWAY_TOO_TIGHT
 from drill.scenarios.gpu_lost import GPU_LOST
 from drill.scenarios.incident import INCIDENT, INCIDENT_PAGES
@@ -20,6 +24,7 @@ from drill.scenarios.pcie_other_tenant import PCIE_OTHER_TENANT
 from drill.scenarios.peak import PEAK
 from drill.scenarios.prefill_blocking import PREFILL_BLOCKING
 from drill.scenarios.prefix_collapse import PREFIX_COLLAPSE
+from drill.scenarios.rank_imbalance import RANK_IMBALANCE
 from drill.scenarios.recompute_thrash import RECOMPUTE_THRASH
 from drill.scenarios.retry_storm import RETRY_STORM
 from drill.scenarios.scenario import Scenario
@@ -32,7 +37,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     for each in (
         BENIGN_DAY,
         COLLECTIVE_SLOW,
+        ENGINE_DEADLOCKED,
         ENGINE_FROZEN,
+        ENGINE_RESTARTS,
+        GATEWAY_BREAKER,
+        GATEWAY_SLOW,
         GATEWAY_TOO_TIGHT,
         GPU_LOST,
         INCIDENT,
@@ -47,6 +56,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         PEAK,
         PREFILL_BLOCKING,
         PREFIX_COLLAPSE,
+        RANK_IMBALANCE,
         RECOMPUTE_THRASH,
         RETRY_STORM,
         SIDECAR_BLIND,

@@ -34,7 +34,9 @@ class Episode:
     affected: tuple[str, ...]
 
 
-_STOPS_AN_ENGINE = frozenset({Cause.GPU_LOST, Cause.METRIC_RENAME})
+_STOPS_AN_ENGINE = frozenset(
+    {Cause.GPU_LOST, Cause.METRIC_RENAME, Cause.ENGINE_RESTARTS, Cause.ENGINE_DEADLOCKED}
+)
 
 
 class Renamed(NamedTuple):
@@ -73,6 +75,8 @@ class Scene:
 
     ``releases``: of engines by name; unless told the newest whose pages were compared with a real engine's.
     ``shows_gpus``: GPUs of each engine that the sidecar reads; None: all of them, which all do the same.
+    ``rank_of``: who is no engine by itself but a further data-parallel rank, and of which engine: all of them stand
+    behind one server, that engine's, which is the first of its ranks.
     """
 
     engines: Mapping[str, EngineConfig]
@@ -88,11 +92,20 @@ class Scene:
     blindness: tuple[Blindness, ...] = ()
     shows_gpus: int | None = None
     epoch: float = EPOCH
+    rank_of: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the engines, in order."""
         return tuple(self.engines)
+
+    @property
+    def servers(self) -> Mapping[str, tuple[str, ...]]:
+        """Engines as a sidecar knows them, in order, and the ranks of each: itself first."""
+        ranks: dict[str, list[str]] = {}
+        for name in self.engines:
+            ranks.setdefault(self.rank_of.get(name, name), []).append(name)
+        return {name: tuple(its) for name, its in ranks.items()}
 
     def release_of(self, engine: str) -> Release:
         """With which an engine begins."""

@@ -71,7 +71,9 @@ class Performance:
         return Pages(
             second,
             {name: None if page is None else page.encode() for name, page in pages.items()},
-            frozenset(each.name for each in second.engines if each.is_busy),
+            frozenset(
+                self.scene.rank_of.get(each.name, each.name) for each in second.engines if each.is_busy
+            ),
             envoy.page(
                 listener_of(second.gateway, second.gateway_gauges),
                 [cluster_of(second.gateway, second.gateway_gauges)],

@@ -14,7 +14,7 @@ FILE = "sidecar.yaml"
 
 def command(stage: Stage, scene: Scene) -> str:
     """A command line of ``thrashold exporter`` that reads all of it."""
-    engines = " ".join(f"--engine {stage.engine_url(name)}" for name in scene.names)
+    engines = " ".join(f"--engine {stage.engine_url(name)}" for name in scene.servers)
     return f"thrashold exporter {engines} --gateway {stage.url(GATEWAY)} --gpus never --dcgm {stage.url(ALL_GPUS)}"
 
 
@@ -28,11 +28,11 @@ def settings(stage: Stage, scene: Scene, uuids: Mapping[str, Sequence[str]], *, 
             {
                 "name": name,
                 "url": stage.engine_url(name),
-                "kv_bytes_per_token": config.model.kv.bytes_per_token,
-                "tensor_parallel": config.tensor_parallel,
-                "gpus": list(uuids[name]),
+                "kv_bytes_per_token": scene.engines[name].model.kv.bytes_per_token,
+                "tensor_parallel": scene.engines[name].tensor_parallel,
+                "gpus": [uuid for rank in ranks for uuid in uuids[rank]],
             }
-            for name, config in scene.engines.items()
+            for name, ranks in scene.servers.items()
         ],
         "gateways": [{"name": GATEWAY, "url": stage.url(GATEWAY)}],
         "gpus": {"nvml": "always"} if nvml else {"nvml": "never", "dcgm": stage.url(ALL_GPUS)},

@@ -38,11 +38,11 @@ class Stage:
     def __init__(self, scene: Scene, host: str, port_base: int, *, speed: float, seed: int) -> None:
         self._speed = speed
         self._now: Pages | None = None
-        self._stalls = {name: Stalls(seed * 1009 + place) for place, name in enumerate(scene.names)}
+        self._stalls = {name: Stalls(seed * 1009 + place) for place, name in enumerate(scene.servers)}
         self._ports: list[tuple[str, str, Port]] = []
         self._engines: dict[str, Port] = {}
         asked: list[tuple[str, str, Callable[[Pages], Awaitable[bytes]]]] = [
-            *((f"engine {name}", METRICS, self._engine(name)) for name in scene.names),
+            *((f"engine {name}", METRICS, self._engine(name)) for name in scene.servers),
             (GATEWAY, STATS, _at_once(lambda pages: pages.gateway)),
             (ALL_GPUS, METRICS, _at_once(lambda pages: pages.all_machines)),
             *((f"GPUs of {name}", METRICS, _at_once(_machine(name))) for name in scene.names),
@@ -60,7 +60,7 @@ class Stage:
             self._ports.append((title, path, port))
         self._engines = {
             name: port
-            for name, (_, _, port) in zip(scene.names, self._ports[: len(scene.names)], strict=True)
+            for name, (_, _, port) in zip(scene.servers, self._ports[: len(scene.servers)], strict=True)
         }
 
     @property

@@ -41,35 +41,31 @@ class WatchedEngine:
         self._upgrades = upgrades
         self._renamed: tuple[Renamed, ...] = ()
         self._stalls = Stalls(seed)
-        self._life = -1
+        self._lives: tuple[int, ...] = ()
         self._read: _Read | None = None
         self._sample: EngineSample | None = None
         self._answering = False
         self._last_error = ""
         self._errors: dict[str, int] = {}
 
-    def see(self, second: EngineSecond) -> None:
-        """What the engine did in a second."""
-        gauges = second.gauges
-        if gauges is None:
-            self.server, self._life = None, -1
+    def see(self, first: EngineSecond, *others: EngineSecond) -> None:
+        """What the engine did in a second; ``others``: its further data-parallel ranks, without which it is none."""
+        ranks = (first, *others)
+        gauges = [rank.gauges for rank in ranks if rank.gauges is not None]
+        if len(gauges) < len(ranks):
+            self.server, self._lives = None, ()
             return
-        if second.life != self._life:
-            self._life = second.life
-            self._begin(second)
-            self.server = Server(
-                Served(
-                    second.config,
-                    self._release,
-                    second.config.model.name,
-                    self._epoch,
-                    second.started_seconds,
-                ),
-                [gauges],
-            )
+        lives = tuple(rank.life for rank in ranks)
+        if lives != self._lives:
+            self._lives = lives
+            started = max(rank.started_seconds for rank in ranks)
+            self._begin(started)
+            name = first.config.model.name
+            self.server = Server(Served(first.config, self._release, name, self._epoch, started), gauges)
         if self.server is not None:
-            for result in second.results:
-                self.server.see(result, gauges)
+            for number, rank in enumerate(ranks):
+                for result in rank.results:
+                    self.server.see(result, gauges[number], number)
 
     def observe(self, now: float, *, busy: bool) -> Observation:
         """What the source shows at the cycle of ``now`` (the drill's seconds); ``busy``: more is asked than runs."""
@@ -115,10 +111,10 @@ class WatchedEngine:
         self._answering, self._last_error = False, words
         self._errors[reason] = self._errors.get(reason, 0) + 1
 
-    def _begin(self, second: EngineSecond) -> None:
+    def _begin(self, started_seconds: float) -> None:
         """A life begins: of the newest release that was rolled out by then."""
         for upgrade in self._upgrades:
-            if upgrade.seconds <= second.started_seconds:
+            if upgrade.seconds <= started_seconds:
                 self._release, self._renamed = upgrade.release or self._release, upgrade.renamed
 
     def _blinded(self, sample: EngineSample) -> EngineSample:

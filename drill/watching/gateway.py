@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from drill.expose.envoy import Cluster, Listener
 from drill.gateway import GatewayGauges, GatewayTotals, Reject
+from drill.gateway_times import BOUNDS_MS, TimesTold
 from exporter.gateway_sample import Breaker, GatewaySample, Outcome
+from exporter.sample import Histogram
 
 NAME = "gateway"
 CLUSTER = "engines"
@@ -28,6 +30,7 @@ def listener_of(totals: GatewayTotals, gauges: GatewayGauges) -> Listener:
         rq_active=gauges.downstream_rq_active,
         rate_limited=limited,
         has_bucket=limited > 0 or gauges.config.rate_per_second is not None,
+        times=gauges.request_times if totals.downstream_rq_total else None,
     )
 
 
@@ -59,6 +62,18 @@ def cluster_of(totals: GatewayTotals, gauges: GatewayGauges) -> Cluster:
         endpoints=len(ups),
         ejected=sum(gauges.breaker_open),
         most_requests=_UNLIMITED if limit is None else limit,
+        times=gauges.upstream_times if any(each.rq_total for each in ups) else None,
+    )
+
+
+def _histogram(times: TimesTold | None) -> Histogram | None:
+    """In seconds."""
+    if times is None:
+        return None
+    return Histogram(
+        tuple(bound / 1000 for bound in BOUNDS_MS),
+        tuple(float(count) for count in times.at_most),
+        times.total_ms / 1000,
     )
 
 
@@ -96,5 +111,7 @@ def sample_of(listener: Listener, cluster: Cluster, at: float) -> GatewaySample:
         given_up_total=float(cluster.rq_tx_reset),
         turned_away_total=float(listener.rate_limited + overflow),
         breakers=(Breaker("default", "requests", cluster.rq_active >= cluster.most_requests),),
+        request_time=_histogram(listener.times),
+        upstream_time=_histogram(cluster.times) or _histogram(TimesTold() if listener.times else None),
         backends=float(cluster.endpoints),
     )

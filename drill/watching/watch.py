@@ -30,7 +30,7 @@ class Watch:
                 seed * 1009 + place,
                 [each for each in scene.upgrades if each.engine == name],
             )
-            for place, name in enumerate(scene.names)
+            for place, name in enumerate(scene.servers)
         ]
         self.gpus = [
             WatchedGpus(
@@ -43,6 +43,9 @@ class Watch:
             )
             for place, name in enumerate(scene.names)
         ]
+        places = {name: place for place, name in enumerate(scene.names)}
+        self._ranks = [[places[rank] for rank in ranks] for ranks in scene.servers.values()]
+        """Of each engine, by their places among the fleet's."""
         self._state = initial(
             CycleSettings(
                 {
@@ -52,13 +55,13 @@ class Watch:
                             name=name,
                             kv_bytes_per_token=float(scene.engines[name].model.kv.bytes_per_token),
                             tensor_parallel=scene.engines[name].tensor_parallel,
-                            gpus=gpus.uuids,
+                            gpus=tuple(uuid for rank in ranks for uuid in self.gpus[rank].uuids),
                         )
                     )
-                    for name, gpus in zip(scene.names, self.gpus, strict=True)
+                    for name, ranks in zip(scene.servers, self._ranks, strict=True)
                 },
                 VERSION,
-                Behind({NAME: None}, scene.names),
+                Behind({NAME: None}, tuple(scene.servers)),
             )
         )
 
@@ -66,10 +69,13 @@ class Watch:
         """What the sources show at the end of a second. To be told of every second, in order."""
         now = second.seconds
         observations = []
-        for engine, gpus, told in zip(self.engines, self.gpus, second.engines, strict=True):
-            engine.see(told)
-            gpus.see(told, now)
-            observations += [engine.observe(now, busy=told.is_busy), gpus.observe(now)]
+        for engine, ranks in zip(self.engines, self._ranks, strict=True):
+            told = [second.engines[rank] for rank in ranks]
+            engine.see(*told)
+            observations.append(engine.observe(now, busy=any(each.is_busy for each in told)))
+            for rank, each in zip(ranks, told, strict=True):
+                self.gpus[rank].see(each, now)
+                observations.append(self.gpus[rank].observe(now))
         at = self.scene.epoch + now
         listener = listener_of(second.gateway, second.gateway_gauges)
         sample = sample_of(listener, cluster_of(second.gateway, second.gateway_gauges), at)

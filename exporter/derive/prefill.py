@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import statistics
+from collections.abc import Iterator, Sequence
 
 from exporter.derive.phenomenon import EngineFacts, stateless
 from exporter.sample import RankSample
@@ -14,6 +16,10 @@ BLOCKED_SECONDS = 60.0
 PROMPT_SECONDS = 300.0
 QUEUE_MOVES_SECONDS = 5.0
 """A queue of which somebody began this lately moves, as one before a full batch does."""
+LONGEST_PREFILL_SECONDS = 30.0
+"""Who stands still for longer is called frozen: a first token after that says nothing of what held it up."""
+ENOUGH_INTERVALS = 5
+"""Fewer with tokens say nothing of the usual rate."""
 LOW_USAGE = 0.7
 """A queue below this usage doesn't wait for blocks that others hold, but behind somebody."""
 
@@ -32,19 +38,20 @@ HEAD_OF_LINE = Signal(
     "head_of_line_ratio",
     Kind.GAUGE,
     Scope.RANK,
-    "Share of the trailing 60 s in which somebody stood behind somebody else: sequences waiting at low KV usage, or no "
-    "token for running sequences while prompts were taken in.",
+    "Share of the trailing 60 s in which somebody stood behind somebody else: sequences waiting at low KV usage, or "
+    "sequences that had begun without a token for a second or more until a prompt was computed.",
     Confidence.ESTIMATE,
-    "time with waiting (for capacity, where told) > 0 at usage below 0.7 and no request begun for 5 s, or with prompt "
-    "tokens and no generated ones",
+    "time with waiting (for capacity, where told) > 0 at usage below 0.7 and no request begun for 5 s; or, where a "
+    "first token ends it within 30 s and nothing was swapped, with sequences running and no token but first ones, and "
+    "of the intervals around what the usual token rate leaves unexplained",
     (
         "waiting",
         "waiting_by_reason",
         "running",
         "kv_usage_ratio",
         "generation_tokens_total",
-        "prompt_tokens_total",
         "time_to_first_token",
+        "swapped",
     ),
     window_seconds=BLOCKED_SECONDS,
     source="vLLM issues 31731, 35852, 11517",
@@ -103,7 +110,8 @@ def _computed(sample: RankSample) -> float | None:
 def _blocked_ratio(window: Window[RankSample]) -> float | None:
     blocked = covered = 0.0
     admitted_at: float | None = None
-    for before, after in window.intervals(BLOCKED_SECONDS):
+    intervals = window.intervals(BLOCKED_SECONDS)
+    for (before, after), behind in zip(intervals, _behind_prefills(intervals), strict=True):
         if _admits(before, after):
             admitted_at = after.at
         if after.waiting is None or after.running is None or after.kv_usage_ratio is None:
@@ -114,8 +122,7 @@ def _blocked_ratio(window: Window[RankSample]) -> float | None:
         covered += seconds
         queues = _queues_at_low_usage(before) and _queues_at_low_usage(after)
         moves = admitted_at is not None and after.at - admitted_at < QUEUE_MOVES_SECONDS
-        if (queues and not moves) or _behind_a_prefill(before, after):
-            blocked += seconds
+        blocked += seconds if queues and not moves else behind
     return blocked / covered if covered > 0 else None
 
 
@@ -130,12 +137,78 @@ def _admits(before: RankSample, after: RankSample) -> bool:
     return then is not None and now is not None and now.count > then.count
 
 
-def _behind_a_prefill(before: RankSample, after: RankSample) -> bool:
-    then, now = before.tokens_so_far, after.tokens_so_far
-    took, takes = before.prompt_tokens_so_far, after.prompt_tokens_so_far
-    if then is None or now is None or took is None or takes is None:
+def _behind_prefills(intervals: Sequence[tuple[RankSample, RankSample]]) -> list[float]:
+    """Seconds of each interval in which sequences that had begun got no token until a prompt was computed.
+
+    V1 computes a whole prompt and a token of everybody else in one iteration, V0 prompts alone, one iteration after the
+    other: in both no token comes but first ones, and the standstill ends with one of these.
+    """
+    decoded = [_decoded(before, after) for before, after in intervals]
+    still = [
+        bool(before.running) and tokens == 0 for (before, _), tokens in zip(intervals, decoded, strict=True)
+    ]
+    usual = _usual_rate(intervals, decoded, still)
+    behind = [0.0] * len(intervals)
+    for first, end in _runs(still):
+        # one that has not ended yet is a prefill's as far as first tokens have come in it
+        last = min(end, len(intervals) - 1)
+        # where nobody decoded before, a prompt that is computed holds up nobody
+        if first and not decoded[first - 1]:
+            continue
+        if not _is_a_prefill(intervals[first][0], intervals[last][1], intervals[first : last + 1]):
+            continue
+        for place in range(first, end):
+            behind[place] = intervals[place][1].at - intervals[place][0].at
+        for place in (first - 1, end):
+            if 0 <= place < len(intervals) and not still[place]:
+                behind[place] = max(behind[place], _unexplained(intervals[place], decoded[place], usual))
+    return behind
+
+
+def _runs(still: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Where intervals stand still, and where the next one is that doesn't."""
+    place = 0
+    for stands, group in itertools.groupby(still):
+        count = len(list(group))
+        if stands:
+            yield place, place + count
+        place += count
+
+
+def _is_a_prefill(start: RankSample, end: RankSample, run: Sequence[tuple[RankSample, RankSample]]) -> bool:
+    begun = _first_tokens(start, end)
+    if begun is None or end.at - start.at > LONGEST_PREFILL_SECONDS:
         return False
-    return bool(before.running) and now == then and takes > took
+    swaps = any(before.swapped != after.swapped for before, after in run)
+    return not swaps and begun > 0
+
+
+def _decoded(before: RankSample, after: RankSample) -> float | None:
+    """Tokens that were no request's first."""
+    then, now, begun = before.tokens_so_far, after.tokens_so_far, _first_tokens(before, after)
+    return None if then is None or now is None or begun is None else max(0.0, now - then - begun)
+
+
+def _first_tokens(before: RankSample, after: RankSample) -> float | None:
+    then, now = before.first_tokens_so_far, after.first_tokens_so_far
+    return None if then is None or now is None else now.count - then.count
+
+
+def _usual_rate(
+    intervals: Sequence[tuple[RankSample, RankSample]], decoded: Sequence[float | None], still: Sequence[bool]
+) -> float | None:
+    """Median tokens a second of intervals that neither stand still nor lie beside one that does."""
+    rates = [
+        tokens / (after.at - before.at)
+        for place, ((before, after), tokens) in enumerate(zip(intervals, decoded, strict=True))
+        if tokens and not any(still[max(0, place - 1) : place + 2])
+    ]
+    return statistics.median(rates) if len(rates) >= ENOUGH_INTERVALS else None
+
+
+def _unexplained(interval: tuple[RankSample, RankSample], tokens: float | None, usual: float | None) -> float:
+    seconds = interval[1].at - interval[0].at
+    return 0.0 if usual is None or tokens is None else max(0.0, seconds - tokens / usual)
 
 
 PREFILL = stateless("prefill", (PREFILL_RATIO, HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS), _derive)
