@@ -42,7 +42,8 @@ class Alert:
 
     ``summary`` is one line with Prometheus's templates, ``meaning`` what it says to somebody who sees it for the first
     time. ``quiet_under``: names of alerts that explain this one where both are about the same subject; then this one
-    isn't sent. Raises ValueError.
+    isn't sent. ``worst`` adds to the description whom the labels don't name: a template that asks Prometheus while the
+    alert fires. Raises ValueError.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Alert:
     for_seconds: int = 60
     keep_firing_seconds: int = 120
     quiet_under: tuple[str, ...] = ()
+    worst: Callable[[Rendering], str] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -79,3 +81,7 @@ class Alert:
         return (
             condition.write(rendering) if isinstance(condition, Expression) else condition.promql(rendering)
         )
+
+    def description(self, rendering: Rendering) -> str:
+        """What it says, with Prometheus's templates."""
+        return self.meaning + (" " + self.worst(rendering) if self.worst else "")

@@ -1,4 +1,4 @@
-"""All alerts that are shipped. A new file of ``alerts/pack`` is a line here."""
+"""All that is shipped. A new file of ``alerts/pack``, or of recording rules, is a line here."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from alerts.pack.latency import LATENCY
 from alerts.pack.machine import MACHINE
 from alerts.pack.swap import SWAP
 from alerts.pack.watching import WATCHING
+from alerts.recording import RecordingGroup
+from alerts.recording_fleet import FLEET
+from alerts.recording_slo import SLO
 
 GROUPS: Mapping[str, tuple[Alert, ...]] = {
     "cache": CACHE,
@@ -23,3 +26,4 @@ GROUPS: Mapping[str, tuple[Alert, ...]] = {
     "watching": WATCHING,
 }
 ALERTS: Mapping[str, Alert] = {alert.name: alert for group in GROUPS.values() for alert in group}
+RECORDINGS: Mapping[str, RecordingGroup] = {"slo": SLO, "fleet": FLEET}

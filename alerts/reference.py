@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Meta
 
-from alerts.catalogue import ALERTS, GROUPS
+from alerts.catalogue import ALERTS, GROUPS, RECORDINGS
 from alerts.pack_settings import AlertSettings, PackSettings
 from alerts.thresholds import THRESHOLDS, Thresholds
 from exporter.settings_schema import fields_of
@@ -46,6 +46,23 @@ explains it fires for the same subject, and one notification goes out for each c
 Rules read gauges through a minute of failed scrapes, group by what tells one subject from another, so that a sidecar
 that is scraped twice makes one alert, and keep the cluster's labels in every join.
 """
+_RECORDED = """\
+## What is recorded
+
+Series that Prometheus keeps for alerts and boards, in the same rule files. Names are `level:metric:operations`;
+`cluster` is what `cluster_labels` tells apart, whatever they are called.
+
+Objectives are a **fleet's**: what `cluster_labels` tells apart has one budget for first tokens and one for the pace of
+tokens. A page says that the fleet's users are let down, and names the three engines with most misses. With a budget for
+each worker two slow minutes of one of a thousand would wake somebody though hardly a user noticed; and a worker in
+trouble has alerts of its own, which say what it is. The price: where few of many engines are slow the page comes later
+or not at all, since 14.4 times a budget of 1 % is a miss in seven. Several fleets in one cluster: give them a label and
+put it into `cluster_labels`.
+
+Only five minutes are read from the workers' counters. Longer windows are means of that record, misses and events apart:
+restarts are seen once, gaps of Prometheus are in neither, and three days cost the same for ten workers as for a
+thousand. A window reaches back as far as there is a record: in the first three days that is less than its name says.
+"""
 
 
 def reference() -> str:
@@ -63,7 +80,14 @@ def reference() -> str:
             for alert in alerts
         ]
         lines.append("")
-    lines += ["## The settings\n", "| key | |", "|---|---|"]
+    lines.append(_RECORDED)
+    lines += ["| series | labels | what it is |", "|---|---|---|"]
+    lines += [
+        f"| `{each.name}` | {', '.join(each.labels)} | {each.meaning} |"
+        for group in RECORDINGS.values()
+        for each in group.recordings
+    ]
+    lines += ["", "## The settings\n", "| key | |", "|---|---|"]
     lines += [f"| `{name}` | {_meaning(metas)} |" for name, metas in _limits(PackSettings)]
     lines += [f"| `alerts.NAME.{name}` | {_meaning(metas)} |" for name, metas in _limits(AlertSettings)]
     lines += ["", "## The thresholds\n", "| key | shipped | may be | why |", "|---|---|---|---|"]

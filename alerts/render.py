@@ -9,7 +9,7 @@ import yaml
 
 from alerts.alert import Alert
 from alerts.alertmanager import configuration
-from alerts.catalogue import GROUPS
+from alerts.catalogue import GROUPS, RECORDINGS
 from alerts.pack_settings import PackSettings
 from alerts.runbooks import runbook_url
 
@@ -51,12 +51,24 @@ def alertmanager_file(settings: PackSettings) -> str:
 
 
 def _groups(settings: PackSettings) -> list[dict[str, Any]]:
-    groups = []
+    """What is recorded stands before the alerts that read it, in one file, so that nobody has only half of it."""
+    groups = [recording_group(name, settings) for name in RECORDINGS]
     for name, alerts in GROUPS.items():
         rules = [rule(alert, settings) for alert in alerts if not settings.of(alert.name).disabled]
         if rules:
             groups.append({"name": _PREFIX + name, "rules": rules})
     return groups
+
+
+def recording_group(name: str, settings: PackSettings) -> dict[str, Any]:
+    """One group of recording rules as Prometheus reads it. Raises KeyError."""
+    group = RECORDINGS[name]
+    made: dict[str, Any] = {"name": f"{_PREFIX}record-{name}"}
+    if group.every_seconds is not None:
+        made["interval"] = f"{group.every_seconds}s"
+    rendering = settings.rendering
+    made["rules"] = [{"record": each.name, "expr": each.promql(rendering)} for each in group.recordings]
+    return made
 
 
 def rule(alert: Alert, settings: PackSettings) -> dict[str, Any]:
@@ -75,7 +87,7 @@ def rule(alert: Alert, settings: PackSettings) -> dict[str, Any]:
     }
     made["annotations"] = {
         "summary": alert.summary,
-        "description": alert.meaning,
+        "description": alert.description(settings.rendering),
         "runbook_url": runbook_url(alert, settings.runbooks),
     }
     return made

@@ -7,7 +7,8 @@ from functools import partial
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering
-from alerts.pack.promql import by, rate
+from alerts.pack.promql import by
+from alerts.recording_slo import EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
 from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS
 from exporter.derive.stalls import TOKEN_AGE
@@ -82,21 +83,30 @@ _PERIODS = (
     ("Creeping", Severity.WARNING, 1.0, "3d", "6h", 10800),
 )
 """Of a 30-day budget, in the way of Google's SRE workbook: times the budget's rate, long and short window, ``for``."""
+_NAMED = 3
+"""Engines that a burning fleet's alert names."""
 _OBJECTIVES = {"ttft": ("FirstToken", "first tokens"), "tpot": ("TokenPace", "tokens")}
 
 
 def _burning(slo: str, times: float, long: str, short: str, rendering: Rendering) -> str:
-    labels, every = SLO_EVENTS.scope.labels, (("slo", slo),)
-    bad = (*every, ("good", "false"))
-
-    def share(window: str) -> str:
-        missed = rate(rendering, SLO_EVENTS, window, labels, bad)
-        return f"{missed} / ({rate(rendering, SLO_EVENTS, window, labels, every)} > 0)"
-
-    on = by(rendering, labels)
-    enough = f"{rate(rendering, SLO_EVENTS, short, labels, every)} > {rendering.thresholds.slo_events_per_second:g}"
+    """Of a fleet, by what is recorded: the long window says that it matters, the short one that it goes on."""
+    this = f'{{slo="{slo}"}}'
+    on = by(rendering, LABELS)
     line = f"{times * rendering.thresholds.slo_budget_ratio:g}"
-    return f"({share(long)} > {line})\nand on ({on})\n({share(short)} > {line})\nand on ({on})\n({enough})"
+    enough = f"{mean(EVENTS, short, this)} > {rendering.thresholds.slo_events_per_second:g}"
+    over, still = (f"{MISSED_RATIOS[window].name}{this} > {line}" for window in (long, short))
+    return f"({over})\nand on ({on})\n({still})\nand on ({on})\n({enough})"
+
+
+def _worst(slo: str, window: str, rendering: Rendering) -> str:
+    """The engines with most misses, by name. A label that isn't there is empty, and so is what it's matched with."""
+    matchers = rendering.matchers((("slo", slo), ("good", "false"))).removesuffix("}")
+    clusters = "".join(f",{label}=%q" for label in rendering.cluster_labels)
+    values = "".join(f" $labels.{label}" for label in rendering.cluster_labels)
+    each = f"max by (engine) (rate({SLO_EVENTS.full_name}{matchers}{clusters}}}[{window}]))"
+    asked = f"query (printf `topk({_NAMED}, {each} > 0)`{values})"
+    shown = '{{ .Labels.engine }} ({{ .Value | printf "%.2f" }} a second)'
+    return f"{{{{ with {asked} }}}}Most misses:{{{{ range . }}}} {shown}{{{{ end }}}}.{{{{ end }}}}"
 
 
 def _burn_alert(slo: str, period: tuple[str, Severity, float, str, str, int]) -> Alert:
@@ -107,20 +117,14 @@ def _burn_alert(slo: str, period: tuple[str, Severity, float, str, str, int]) ->
         f"Slo{title}Burn{name}",
         severity,
         Cause.SLO_MISSED,
-        Expression(partial(_burning, slo, times, long, short), SLO_EVENTS.scope.labels),
-        f"{{{{ $labels.engine }}}}: {what} miss their objective {times:g} times as often as the budget allows",
+        Expression(partial(_burning, slo, times, long, short), LABELS),
+        f"The fleet's {what} miss their objective {times:g} times as often as the budget allows",
         f"Over {long} and over {short} so many {what} were late that a month's budget burns {times:g} times too fast."
         " Clients that left count as missed.",
         for_seconds=wait,
         keep_firing_seconds=300,
-        quiet_under=(
-            *faster,
-            "KvThrashing",
-            "KvSequencesSwapped",
-            "KvOffloadThrash",
-            "EngineFrozen",
-            "EngineDown",
-        ),
+        quiet_under=(*faster, "KvThrashing", "KvSequencesSwapped", "KvOffloadThrash"),
+        worst=partial(_worst, slo, "5m" if severity is Severity.PAGE else "1h"),
     )
 
 

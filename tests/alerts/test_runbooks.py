@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from alerts.alert import Alert, Expression
-from alerts.catalogue import ALERTS
+from alerts.catalogue import ALERTS, RECORDINGS
 from alerts.command import alerts
 from alerts.conditions import All, Compare, Condition, Either, OnGpus, Unless
 from alerts.runbooks import BASE, SECTIONS, head, runbook_url
@@ -39,8 +39,9 @@ OURS = {"--check", "--listen"}
 TREES = [alert for alert in ALERTS.values() if not isinstance(alert.condition, Expression)]
 _FENCE = re.compile(r"^( *)(?:\d+\. )?```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
-_SIGNAL = re.compile(r"\bthrashold_[a-z0-9_]+")
-_SELECTOR = re.compile(r"\b(thrashold_[a-z0-9_]+)\{([^}]*)\}")
+_SIGNAL = re.compile(r"(?<!:)\bthrashold_[a-z0-9_]+")
+_RECORDED = re.compile(r"\b[a-z_]+:thrashold_[a-z0-9_]+:[a-z0-9_]+")
+_SELECTOR = re.compile(r"(?<!:)\b(thrashold_[a-z0-9_]+)\{([^}]*)\}")
 _MATCHER = re.compile(r'([a-z_]+)(?:=~|!~|!=|=)"')
 _THRESHOLD = re.compile(r"thresholds?\s+`(\w+)`(?:\s+\(([\d.,]+)\))?")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -151,6 +152,9 @@ def test_every_threshold_is_explained_where_an_alert_or_triage_looks_at_it() -> 
 @pytest.mark.parametrize("name", PAGES)
 def test_signals_and_their_labels_exist(name: str) -> None:
     unknown = set(_SIGNAL.findall(PAGES[name])) - SIGNALS.keys()
+    unknown |= set(_RECORDED.findall(PAGES[name])) - {
+        each.name for group in RECORDINGS.values() for each in group.recordings
+    }
     assert not unknown
     for signal, selector in _SELECTOR.findall(PAGES[name]):
         labels = set(_MATCHER.findall(selector))

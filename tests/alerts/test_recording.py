@@ -1,0 +1,76 @@
+"""What holds of every series that is recorded."""
+
+from __future__ import annotations
+
+import re
+
+import promql_parser
+import pytest
+
+from alerts.catalogue import ALERTS, RECORDINGS
+from alerts.pack_settings import PackSettings
+from alerts.recording import Recording
+from alerts.recording_slo import BASE_WINDOW
+from alerts.render import recording_group
+
+MOVED = PackSettings(cluster_labels=("region", "cluster"), selector='job="thrashold"').rendering
+RECORDED = {each.name: each for group in RECORDINGS.values() for each in group.recordings}
+EVERY = pytest.mark.parametrize("recording", RECORDED.values(), ids=list(RECORDED))
+_RECORDED = re.compile(r"[a-z_]+:thrashold_[a-z0-9_]+:[a-z0-9_]+")
+_RAW = re.compile(r"(?<![:a-z_])thrashold_[a-z0-9_]+(\{[^}]*\})?(\[\w+\])?")
+
+
+def test_names_are_recorded_once() -> None:
+    assert len(RECORDED) == sum(len(group.recordings) for group in RECORDINGS.values())
+
+
+@pytest.mark.parametrize("name", ["thrashold_sequences", "cluster:sequences:sum", "cluster:thrashold_a:b:c"])
+def test_a_name_that_says_no_level_or_no_operation_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="take level:metric:operations"):
+        Recording(name, "", lambda _: "vector(1)", ())
+
+
+@EVERY
+def test_the_grammar_of_prometheus_3_takes_it(recording: Recording) -> None:
+    promql_parser.parse(recording.promql(MOVED))
+
+
+@EVERY
+def test_it_keeps_the_clusters_labels_and_the_selector(recording: Recording) -> None:
+    text = recording.promql(MOVED)
+    assert all(group.startswith("region, cluster") for group in re.findall(r"\b(?:by|on) \(([^)]*)\)", text))
+    assert all('job="thrashold"' in raw[0] for raw in _RAW.finditer(text))
+    grouped = re.match(r"\w+ by \(([^)]*)\)", text)
+    assert grouped is None or grouped[1].split(", ") == ["region", "cluster", *recording.labels]
+
+
+@EVERY
+def test_what_it_reads_is_recorded_before_it_in_its_group(recording: Recording) -> None:
+    (group,) = (group for group in RECORDINGS.values() if recording in group.recordings)
+    before = {each.name for each in group.recordings[: group.recordings.index(recording)]}
+    assert set(_RECORDED.findall(recording.promql(MOVED))) <= before
+
+
+@EVERY
+def test_no_ratio_and_no_quantile_is_summed(recording: Recording) -> None:
+    _, metric, operation = recording.name.split(":")
+    assert operation != "sum" or not re.search(r"_ratio$|_p\d\d_|_interval_seconds$", metric)
+    assert "avg by" not in recording.promql(MOVED)
+
+
+def test_what_alerts_read_is_recorded() -> None:
+    read = {name for alert in ALERTS.values() for name in _RECORDED.findall(alert.promql(MOVED))}
+    assert read
+    assert read <= RECORDED.keys()
+
+
+def test_no_rule_about_objectives_reads_workers_over_more_than_minutes() -> None:
+    texts = [each.promql(MOVED) for each in RECORDED.values()]
+    texts += [alert.promql(MOVED) for alert in ALERTS.values() if "Burn" in alert.name]
+    windows = {found[2] for text in texts for found in _RAW.finditer(text)}
+    assert windows == {"[1m]", f"[{BASE_WINDOW}]"}
+
+
+def test_objectives_are_recorded_once_a_minute() -> None:
+    assert recording_group("slo", PackSettings())["interval"] == "60s"
+    assert "interval" not in recording_group("fleet", PackSettings())
