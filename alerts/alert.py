@@ -42,7 +42,8 @@ class Alert:
 
     ``summary`` is one line with Prometheus's templates, ``meaning`` what it says to somebody who sees it for the first
     time. ``quiet_under``: names of alerts that explain this one where both are about the same subject; then this one
-    isn't sent. Raises ValueError.
+    isn't sent. ``consequence_of``: names of alerts that explain it wherever in the cluster they are: an engine that
+    stops leaves its load to the others. Raises ValueError.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Alert:
     for_seconds: int = 60
     keep_firing_seconds: int = 120
     quiet_under: tuple[str, ...] = ()
+    consequence_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
