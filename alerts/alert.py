@@ -42,8 +42,9 @@ class Alert:
 
     ``summary`` is one line with Prometheus's templates, ``meaning`` what it says to somebody who sees it for the first
     time. ``quiet_under``: names of alerts that explain this one where both are about the same subject; then this one
-    isn't sent. ``worst`` adds to the description whom the labels don't name: a template that asks Prometheus while the
-    alert fires. Raises ValueError.
+    isn't sent. ``consequence_of``: names of alerts that explain it wherever in the cluster they are: an engine that
+    stops leaves its load to the others. ``worst`` adds to the description whom the labels don't name: a template that
+    asks Prometheus while the alert fires. Raises ValueError.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Alert:
     for_seconds: int = 60
     keep_firing_seconds: int = 120
     quiet_under: tuple[str, ...] = ()
+    consequence_of: tuple[str, ...] = ()
     worst: Callable[[Rendering], str] | None = None
 
     def __post_init__(self) -> None:

@@ -1,7 +1,11 @@
 """An Alertmanager configuration for the pack: who is told, and which alert is quiet under which.
 
-What explains an alert is in the pack (``Alert.quiet_under``); that both are about the same subject is told by the
-labels that the two have in common.
+What explains an alert is in the pack: ``Alert.quiet_under``, where that both are about the same subject is told by the
+labels that the two have in common, and ``Alert.consequence_of``, where the cluster is all that they share.
+
+A page is told within seconds, and each cause by itself: a second cause in a cluster is news. More engines with the
+same cause within ten minutes are not, and neither is one of them that recovers. A warning waits for two minutes, in
+which the page that it is a consequence of comes to be there.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ DESK_URL = "http://127.0.0.1:9808/alerts"
 PAGE, TELL, NOBODY, DEAD_MAN = "page", "tell", "nobody", "watchdog"
 WATCHDOG_URL = "http://127.0.0.1:9808/watchdog"
 """What is told every minute that the way is open, and has to notice when it isn't."""
-_GROUP_WAIT, _GROUP_INTERVAL, _REPEAT = "10s", "5m", "4h"
+_PAGE_WAIT, _PAGE_INTERVAL, _PAGE_REPEAT = "10s", "10m", "4h"
+_TELL_WAIT, _TELL_INTERVAL, _TELL_REPEAT = "2m", "30m", "12h"
 
 
 def configuration(settings: PackSettings) -> dict[str, Any]:
@@ -29,17 +34,24 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
         "route": {
             "receiver": TELL,
             "group_by": [*labels, "cause"],
-            "group_wait": _GROUP_WAIT,
-            "group_interval": _GROUP_INTERVAL,
-            "repeat_interval": _REPEAT,
+            "group_wait": _TELL_WAIT,
+            "group_interval": _TELL_INTERVAL,
+            "repeat_interval": _TELL_REPEAT,
             "routes": [
                 {
                     "matchers": [f'alertname="{WATCHDOG.name}"'],
                     "receiver": DEAD_MAN,
+                    "group_wait": _PAGE_WAIT,
                     "group_interval": "1m",
                     "repeat_interval": "1m",
                 },
-                {"matchers": [f'severity="{Severity.PAGE.value}"'], "receiver": PAGE},
+                {
+                    "matchers": [f'severity="{Severity.PAGE.value}"'],
+                    "receiver": PAGE,
+                    "group_wait": _PAGE_WAIT,
+                    "group_interval": _PAGE_INTERVAL,
+                    "repeat_interval": _PAGE_REPEAT,
+                },
                 {"matchers": [f'severity="{Severity.INFO.value}"'], "receiver": NOBODY},
             ],
         },
@@ -59,6 +71,8 @@ def inhibit_rules(settings: PackSettings, alerts: Mapping[str, Alert]) -> Iterab
         by_subject: dict[tuple[str, ...], list[str]] = {}
         for name in alert.quiet_under:
             by_subject.setdefault(shared(alert, alerts[name]), []).append(name)
+        if alert.consequence_of:
+            by_subject.setdefault((), []).extend(alert.consequence_of)
         for labels, names in by_subject.items():
             yield {
                 "source_matchers": [f'alertname=~"{"|".join(names)}"'],

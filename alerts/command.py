@@ -72,6 +72,8 @@ def explained(alert: Alert, settings: PackSettings) -> str:
     ]
     if alert.quiet_under:
         lines.append(f"quiet under {', '.join(alert.quiet_under)}")
+    if alert.consequence_of:
+        lines.append(f"follows     {', '.join(alert.consequence_of)}")
     return "\n".join([*lines, "", textwrap.indent(made["expr"], "    ")])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading
+from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION
@@ -23,7 +24,7 @@ KV_DEMAND_BEYOND_POOL = Alert(
     Compare(Reading(DEMAND), ">", "kv_demand_ratio"),
     '{{ $labels.engine }} is asked for {{ $value | printf "%.1f" }} times its KV pool',
     "More KV blocks are asked for than the engine has: some requests have to wait, before usage shows it.",
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "EngineFrozen", "EngineDown"),
+    consequence_of=(*THRASH, *STANDSTILL, *GONE, "RetryStorm"),
 )
 KV_EXHAUSTION_NEAR = Alert(
     "KvExhaustionNear",
@@ -36,13 +37,8 @@ KV_EXHAUSTION_NEAR = Alert(
     "{{ $labels.engine }} fills its KV pool within {{ $value | humanizeDuration }}",
     "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than"
     " this can tell.",
-    quiet_under=(
-        "KvDemandBeyondPool",
-        "KvCachePressure",
-        "KvThrashing",
-        "KvSequencesSwapped",
-        "EngineFrozen",
-    ),
+    quiet_under=("KvDemandBeyondPool", "KvCachePressure"),
+    consequence_of=(*THRASH, *STANDSTILL, *GONE, "RetryStorm"),
 )
 KV_CACHE_PRESSURE = Alert(
     "KvCachePressure",
@@ -51,7 +47,7 @@ KV_CACHE_PRESSURE = Alert(
     All(FULL, WAITING, PREEMPTING),
     "{{ $labels.engine }}: KV pool {{ $value | humanizePercentage }} full, requests wait, sequences are preempted",
     "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "EngineDown"),
+    consequence_of=(*THRASH, *STANDSTILL, *GONE, "RetryStorm"),
 )
 KV_THRASHING = Alert(
     "KvThrashing",
@@ -61,7 +57,7 @@ KV_THRASHING = Alert(
     "{{ $labels.engine }} thrashes: sequences are thrown out after a few tokens",
     "So few tokens come between preemptions that the engine works mostly for what it throws away.",
     for_seconds=15,
-    keep_firing_seconds=180,
+    keep_firing_seconds=KEPT_SECONDS,
     quiet_under=("KvSequencesSwapped", "KvOffloadThrash", "EngineDown"),
 )
 KV_PING_PONG = Alert(
@@ -71,7 +67,7 @@ KV_PING_PONG = Alert(
     All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
     "{{ $labels.engine }}: {{ $value | humanizePercentage }} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "EngineDown"),
+    quiet_under=(*THRASH, "EngineDown"),
 )
 KV_LEAKING = Alert(
     "KvLeaking",

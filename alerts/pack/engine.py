@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering
+from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.ranks import ENGINE_INFO, IMBALANCE, RESTARTS
@@ -31,7 +32,7 @@ ENGINE_DOWN = Alert(
     "{{ $labels.engine }} answers no more",
     "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others.",
     for_seconds=60,
-    keep_firing_seconds=180,
+    keep_firing_seconds=KEPT_SECONDS,
 )
 ENGINE_FROZEN = Alert(
     "EngineFrozen",
@@ -41,6 +42,7 @@ ENGINE_FROZEN = Alert(
     "{{ $labels.engine }} stands still with sequences in it",
     "Nothing has moved for far longer than its longest prefill, though its front end still takes requests.",
     for_seconds=0,
+    keep_firing_seconds=KEPT_SECONDS,
     quiet_under=("EngineDown",),
 )
 ENGINE_DEADLOCKED = Alert(
@@ -51,6 +53,7 @@ ENGINE_DEADLOCKED = Alert(
     "{{ $labels.engine }}: requests wait and none runs",
     "For a minute requests have waited while nothing ran: the scheduler can let nobody in, or has stopped.",
     for_seconds=0,
+    keep_firing_seconds=KEPT_SECONDS,
     quiet_under=("EngineDown", "EngineFrozen"),
 )
 
@@ -112,7 +115,7 @@ FLEET_PROGRESS_FALLING = Alert(
     "The fleet makes {{ $value | humanizePercentage }} of the tokens of ten minutes ago, with as many sequences",
     "More is in the engines than before and less comes out of them, whatever each of them says of itself.",
     for_seconds=120,
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash"),
+    consequence_of=(*THRASH, *STANDSTILL, *GONE),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering
+from alerts.pack.explaining import GONE, STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge, rate
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.blocks import KV_USAGE
@@ -37,7 +38,9 @@ RETRY_STORM = Alert(
     Expression(_storm, _GATEWAY),
     '{{ $labels.gateway }}: {{ $value | printf "%.1f" }} attempts for each answer',
     "Clients give up waiting and come again with the same prompts: most of the work is for nobody.",
+    for_seconds=120,
     keep_firing_seconds=180,
+    consequence_of=(*THRASH, *STANDSTILL, *GONE),
 )
 ORPHANED_KV = Alert(
     "OrphanedKv",
@@ -46,6 +49,7 @@ ORPHANED_KV = Alert(
     Compare(Reading(ORPHAN_KV), ">", "orphan_kv_ratio"),
     "{{ $labels.gateway }}: {{ $value | humanizePercentage }} of KV blocks belong to clients that are gone",
     "Engines go on with requests that nobody waits for any more: something between swallows disconnects.",
+    consequence_of=(*THRASH, *STANDSTILL),
 )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering
+from alerts.pack.explaining import STANDSTILL, THRASH
 from alerts.pack.promql import by
 from alerts.recording_slo import EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
@@ -24,7 +25,7 @@ DECODE_STALLED = Alert(
     "{{ $labels.engine }}: no token for {{ $value | humanizeDuration }} while sequences run",
     "Every stream of the engine stands still: behind a long prefill, behind copies, or because the engine hangs.",
     for_seconds=15,
-    quiet_under=("EngineFrozen", "KvThrashing", "KvSequencesSwapped", "EngineDown"),
+    quiet_under=(*THRASH, *STANDSTILL, "EngineDown"),
 )
 TOKENS_CRAWL = Alert(
     "TokensCrawl",
@@ -34,7 +35,7 @@ TOKENS_CRAWL = Alert(
     "{{ $labels.engine }}: {{ $value | humanizeDuration }} between two tokens",
     "Tokens come so slowly that clients time out and send the same prompts again, which makes it worse.",
     keep_firing_seconds=180,
-    quiet_under=("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "EngineFrozen", "EngineDown"),
+    quiet_under=(*THRASH, *STANDSTILL, "EngineDown"),
 )
 HEAD_OF_LINE_BLOCKING = Alert(
     "HeadOfLineBlocking",
@@ -123,7 +124,8 @@ def _burn_alert(slo: str, period: tuple[str, Severity, float, str, str, int]) ->
         " Clients that left count as missed.",
         for_seconds=wait,
         keep_firing_seconds=300,
-        quiet_under=(*faster, "KvThrashing", "KvSequencesSwapped", "KvOffloadThrash"),
+        quiet_under=tuple(faster),
+        consequence_of=(*THRASH, *STANDSTILL),
         worst=partial(_worst, slo, "5m" if severity is Severity.PAGE else "1h"),
     )
 

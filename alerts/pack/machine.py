@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, OnGpus, Reading, Rendering, Unless
+from alerts.pack.explaining import KEPT_SECONDS
 from alerts.pack.promql import risen
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.collectives import COLLECTIVE_DROP
@@ -67,7 +68,7 @@ GPU_LOST = Alert(
     "The driver says that this GPU is gone or ill: it fell off the bus, or needs a reset. One that merely can't be"
     " read, because the driver hangs, is SidecarBlind's.",
     for_seconds=30,
-    keep_firing_seconds=300,
+    keep_firing_seconds=KEPT_SECONDS,
 )
 
 

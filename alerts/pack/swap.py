@@ -6,6 +6,7 @@ from alerts.alert import Alert, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading
 from alerts.pack.cache import PREEMPTING
+from alerts.pack.explaining import KEPT_SECONDS
 from exporter.derive.preemption import THRASHING
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED, SWAPPED
@@ -31,7 +32,7 @@ KV_SEQUENCES_SWAPPED = Alert(
     "The pool ran dry and sequences were moved to the host: they make no token until they are back, and nobody new is"
     " let in meanwhile.",
     for_seconds=15,
-    keep_firing_seconds=180,
+    keep_firing_seconds=KEPT_SECONDS,
     quiet_under=("EngineDown",),
 )
 KV_OFFLOAD_THRASH = Alert(
@@ -47,7 +48,7 @@ KV_OFFLOAD_THRASH = Alert(
     "The engine thrashes, and what it throws out comes back over PCIe. Stores alone are normal: the tier is written"
     " through.",
     for_seconds=15,
-    keep_firing_seconds=180,
+    keep_firing_seconds=KEPT_SECONDS,
     quiet_under=("EngineDown",),
 )
 SWAP_POOL_FILLING = Alert(

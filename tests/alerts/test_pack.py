@@ -83,9 +83,11 @@ def test_its_templates_use_labels_that_it_has(alert: Alert) -> None:
 
 @EVERY
 def test_what_quiets_it_exists_and_does_not_wait_for_it_in_turn(alert: Alert) -> None:
-    assert alert.name not in alert.quiet_under
-    for name in alert.quiet_under:
-        assert alert.name not in ALERTS[name].quiet_under
+    explained = (*alert.quiet_under, *alert.consequence_of)
+    assert alert.name not in explained
+    assert len(set(explained)) == len(explained)
+    for name in explained:
+        assert alert.name not in (*ALERTS[name].quiet_under, *ALERTS[name].consequence_of)
 
 
 @EVERY
@@ -140,7 +142,7 @@ def test_every_cause_has_an_alert_and_a_scenario_or_a_reason() -> None:
 def test_a_rule_carries_what_a_pager_needs() -> None:
     made = rule(ALERTS["KvSequencesSwapped"], PackSettings(runbooks="https://runbooks.example/thrashold/"))
     assert made["for"] == "15s"
-    assert made["keep_firing_for"] == "180s"
+    assert made["keep_firing_for"] == "600s"
     assert made["labels"] == {"severity": "page", "cause": "swap-thrash"}
     assert made["annotations"]["runbook_url"] == "https://runbooks.example/thrashold/KvSequencesSwapped.md"
 

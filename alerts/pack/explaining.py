@@ -1,0 +1,15 @@
+"""Names of alerts that explain others, by what has happened.
+
+Alerts of files that come later in the catalogue are told by name; a test finds one that isn't there.
+"""
+
+from __future__ import annotations
+
+THRASH = ("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash")
+"""An engine works for what it throws away. Somebody has to act at once, so it doesn't explain anything for long."""
+STANDSTILL = ("EngineFrozen", "EngineDeadlocked")
+"""An engine has stopped with requests in it. The same goes for it."""
+GONE = ("EngineDown", "GpuLost")
+"""Capacity is gone, perhaps for days: that explains why the rest has more to do, but doesn't excuse that users wait."""
+KEPT_SECONDS = 600
+"""How long what explains others goes on after its end: burn rates look five minutes back, and wait two."""
