@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,16 +89,20 @@ def live(folder: Path, drill: Sequence[str], settings: PackSettings, pace: Pace)
     with contextlib.ExitStack() as parts:
         webhook = parts.enter_context(listening())
         served = parts.enter_context(_serving(folder, drill))
-        recordings, targets = {}, []
+        recordings, contexts = {}, []
         for name, sidecar in _sidecars(served).items():
             own = folder / f"sidecar-{name}"
             own.mkdir(exist_ok=True)
             file, recordings[name] = own / "sidecar.yaml", own / RECORDING
             file.write_text(yaml.safe_dump(sidecar, sort_keys=False))
-            started = parts.enter_context(running("--config", str(file), "--recorder", str(recordings[name])))
+            contexts.append(running("--config", str(file), "--recorder", str(recordings[name])))
+        # all at once: on a busy machine a dozen would take minutes of the drill one after the other
+        with ThreadPoolExecutor(len(contexts)) as pool:
+            sidecars = list(pool.map(parts.enter_context, contexts))
+        for started in sidecars:
             # what is recorded is kept where it ends in its own time
             parts.callback(started.terminate)
-            targets.append(started.url.removeprefix("http://"))
+        targets = [started.url.removeprefix("http://") for started in sidecars]
         manager_file = folder / "alertmanager.yml"
         manager_file.write_text(yaml.safe_dump(_to(webhook.url, configuration(settings)), sort_keys=False))
         manager = parts.enter_context(alertmanager.started(manager_file, folder))

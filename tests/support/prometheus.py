@@ -65,6 +65,18 @@ class Prometheus:
         return answer.json()
 
 
+def openmetrics(data: Mapping[tuple[str, Labels], Mapping[int, float]]) -> str:
+    """A dump of gauges, by name and labels, each with its values by time."""
+    lines, begun = [], ""
+    for (name, labels), row in sorted(data.items()):
+        if name != begun:
+            lines.append(f"# TYPE {name} gauge")
+            begun = name
+        text = ",".join(f'{label}="{value}"' for label, value in labels)
+        lines += [f"{name}{{{text}}} {value} {at}" for at, value in row.items()]
+    return "\n".join([*lines, "# EOF", ""])
+
+
 @contextlib.contextmanager
 def serving(openmetrics: Path, folder: Path) -> Iterator[Prometheus]:
     """One that remembers what an OpenMetrics dump holds, with its data in ``folder``."""
