@@ -131,12 +131,17 @@ class Compare:
 
     def promql(self, rendering: Rendering) -> str:
         """See Condition."""
-        return f"{self.reading.promql(rendering)} {self.operator} {self.bound(rendering.thresholds):g}"
+        return f"{self.reading.promql(rendering)} {self.operator} {number(self.bound(rendering.thresholds))}"
 
     def holds(self, values: Values, thresholds: Thresholds) -> Truth:
         """See Condition."""
         value = values.of(self.reading)
         return False if value is None else _OPERATORS[self.operator](value, self.bound(thresholds))
+
+
+def number(value: float) -> str:
+    """As PromQL reads it, to the last digit: rounded, it would hold of other values than the one that was set."""
+    return repr(float(value)).removesuffix(".0")
 
 
 class All:

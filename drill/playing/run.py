@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from drill.playing.counted import Counted, as_json, count
+from drill.playing.files import whole, write_json
 from drill.playing.key_metrics import KeyMetrics, Phases, at_instant, of_phases, phases_of
 from drill.playing.play import Moment, Play
 from drill.playing.raw import RawLog, scrapes
@@ -87,15 +87,15 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
                     raw.see(scene.epoch + moment.second.seconds, scrapes(play.watch, moment.second))
                 told(moment)
             if raw is not None:
-                with _whole(out / RAW) as file:
+                with whole(out / RAW) as file:
                     raw.write(file)
-        with Recording(exported) as recording, _whole(out / METRICS) as file:
+        with Recording(exported) as recording, whole(out / METRICS) as file:
             export_openmetrics(recording, file)
     phases = phases_of(scene)
     true = truth.told(scenario.name, [each.name for each in others])
     ran = Ran(scene, phases, of_phases(history, phases), count(scene, true, phases), true)
-    _write(out / TRUTH, ran.truth)
-    _write(out / SUMMARY, as_json(ran.metrics, ran.counted))
+    write_json(out / TRUTH, ran.truth)
+    write_json(out / SUMMARY, as_json(ran.metrics, ran.counted), indent=2)
     return ran
 
 
@@ -112,20 +112,3 @@ def _writing(path: Path) -> Iterator[RecordingWriter]:
 def _remove(recording: Path) -> None:
     for suffix in ("", "-wal", "-shm", ".lock"):
         recording.with_name(recording.name + suffix).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
-    """A file that is there once all of it is written."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _write(path: Path, what: dict[str, Any]) -> None:
-    with _whole(path) as file:
-        file.write(json.dumps(what, indent=None if path.name == TRUTH else 2).encode() + b"\n")

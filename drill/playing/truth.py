@@ -3,11 +3,13 @@
     {"scenario": ..., "cause": ..., "onset": ..., "end": ..., "affected": [...], "episodes": [...],
      "actions": [{"at": ..., "what": ...}], "seconds": [...], "fleet": {...}, "engines": {NAME: {...}}}
 
-Times are seconds since the epoch. ``fleet`` and each engine hold one number for each of ``seconds``.
+Times are seconds since the epoch, the drill's own in a run and the clock's of what was served. ``fleet`` and each
+engine hold one number for each of ``seconds``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,14 +23,17 @@ class TruthLog:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._seconds: list[float] = []
+        self._late: list[float] = []
         self._fleet: dict[str, list[float]] = {}
         self._engines: dict[str, dict[str, list[Any]]] = {name: {} for name in scene.names}
         self._actions: list[dict[str, Any]] = []
 
-    def see(self, second: Second) -> None:
-        """One more."""
-        at = self._scene.epoch + second.seconds
+    def see(self, second: Second, at: float | None = None) -> None:
+        """One more. ``at``: when it was shown; None: at its own time."""
+        due = self._scene.epoch + second.seconds
+        at = due if at is None else at
         self._seconds.append(at)
+        self._late.append(at - due)
         self._actions += [{"at": at, "what": words} for words in second.actions]
         _append(self._fleet, _fleet(second))
         for engine in second.engines:
@@ -42,8 +47,8 @@ class TruthLog:
             "scenario": scenario,
             "with": list(others),
             "cause": None if worst is None else worst.cause.value,
-            "onset": None if worst is None else self._scene.epoch + worst.onset_seconds,
-            "end": None if worst is None else self._scene.epoch + worst.end_seconds,
+            "onset": None if worst is None else self._at(worst.onset_seconds),
+            "end": None if worst is None else self._at(worst.end_seconds),
             "affected": [] if worst is None else list(worst.affected),
             "episodes": [self._episode(each) for each in episodes],
             "actions": self._actions,
@@ -52,12 +57,17 @@ class TruthLog:
             "engines": self._engines,
         }
 
+    def _at(self, seconds: float) -> float:
+        """When a time of the drill was, as late as the second in which it lies; to come where none has shown it."""
+        place = min(math.ceil(seconds), len(self._late)) - 1
+        return self._scene.epoch + seconds + (self._late[max(0, place)] if self._late else 0.0)
+
     def _episode(self, episode: Episode) -> dict[str, Any]:
         return {
             "scenario": episode.scenario,
             "cause": episode.cause.value,
-            "onset": self._scene.epoch + episode.onset_seconds,
-            "end": self._scene.epoch + episode.end_seconds,
+            "onset": self._at(episode.onset_seconds),
+            "end": self._at(episode.end_seconds),
             "affected": list(episode.affected),
         }
 

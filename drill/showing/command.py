@@ -12,7 +12,11 @@ from pathlib import Path
 import click
 
 from drill.fake_nvml import BuildError
+from drill.playing.files import write_json
 from drill.playing.progress import Progress
+from drill.playing.run import TRUTH
+from drill.playing.truth import TruthLog
+from drill.scenarios.scene import Scene
 from drill.scene_options import Asked, Chosen, asked, refused_in_words, scene_options
 from drill.showing import sidecar
 from drill.showing.fake_gpus import FOLDER, FakeGpus
@@ -53,12 +57,17 @@ _PLAIN_EVERY_SECONDS = 60
     callback=lambda _context, _option, value: value == "fake",
     help="How a sidecar reads GPUs: from dcgm-exporters, or from a fake NVML library too, which is built in --out.",
 )
+@click.option(
+    "--seconds",
+    type=click.IntRange(min=1),
+    help="Seconds of the drill, shorter or longer than the scenario's own: load goes on as it ends.",
+)
 @click.option("--repeat", is_flag=True, help="Begin anew at the end, until Ctrl-C.")
 @click.option(
     "--out",
     "-o",
     type=click.Path(path_type=Path, file_okay=False),
-    help=f"Where to write {sidecar.FILE}, settings for thrashold exporter.",
+    help=f"Where to write {sidecar.FILE}, settings for thrashold exporter, and at the end {TRUTH}, by the clock.",
 )
 def serve(  # noqa: PLR0913 - one each for click's options
     *,
@@ -66,6 +75,7 @@ def serve(  # noqa: PLR0913 - one each for click's options
     port_base: int,
     host: str,
     fake: bool,
+    seconds: int | None,
     repeat: bool,
     out: Path | None,
     **chosen: Chosen,
@@ -82,12 +92,20 @@ def serve(  # noqa: PLR0913 - one each for click's options
     try:
         with refused_in_words():
             what = asked(**chosen)
-            performance = Performance(replace(what.scene(), epoch=time.time()), what.setting.seed)
+            performance = Performance(_scene(what, seconds), what.setting.seed)
             if fake and out is not None:
                 performance.beside = FakeGpus(performance.scene, performance.gpus, out / FOLDER)
         stage = Stage(performance.scene, host, port_base, speed=speed, seed=what.setting.seed)
         _introduce(stage, performance, host, out)
-        ended = run_until_signal(_serve(what, performance, stage, speed, repeat=repeat))
+        truths: list[TruthLog] = []
+        try:
+            ended = run_until_signal(
+                _serve(what, performance, stage, speed, seconds=seconds, repeat=repeat, truths=truths)
+            )
+        finally:
+            if out is not None and truths:
+                others = [each.name for each in what.others]
+                write_json(out / TRUTH, truths[-1].told(what.scenario.name, others))
     except (CantListenError, BuildError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
@@ -95,15 +113,35 @@ def serve(  # noqa: PLR0913 - one each for click's options
     click.echo("the end" if ended else "ended")
 
 
-async def _serve(what: Asked, performance: Performance, stage: Stage, speed: float, *, repeat: bool) -> None:
+def _scene(what: Asked, seconds: int | None) -> Scene:
+    """From now on."""
+    scene = replace(what.scene(), epoch=time.time())
+    return scene if seconds is None else replace(scene, seconds=seconds)
+
+
+async def _serve(  # noqa: PLR0913 - what, where, how fast, how long, and who keeps the truth
+    what: Asked,
+    performance: Performance,
+    stage: Stage,
+    speed: float,
+    *,
+    seconds: int | None,
+    repeat: bool,
+    truths: list[TruthLog],
+) -> None:
     try:
         while True:
+            truth = TruthLog(performance.scene)
+            truths[:] = [truth]
             live = is_live(sys.stdout)
             progress = Progress(
                 performance.scene, sys.stdout, live=live, every=1 if live else _PLAIN_EVERY_SECONDS
             )
 
-            def told(pages: Pages, late: Late, progress: Progress = progress) -> None:
+            def told(
+                pages: Pages, late: Late, progress: Progress = progress, truth: TruthLog = truth
+            ) -> None:
+                truth.see(pages.second, time.time())
                 progress.see(pages.second, late.behind_seconds)
 
             def slow(late: Late, progress: Progress = progress) -> None:
@@ -119,9 +157,7 @@ async def _serve(what: Asked, performance: Performance, stage: Stage, speed: flo
             if not repeat:
                 return
             progress.say("begins anew")
-            performance = Performance(
-                replace(what.scene(), epoch=time.time()), what.setting.seed, performance.beside
-            )
+            performance = Performance(_scene(what, seconds), what.setting.seed, performance.beside)
     finally:
         stage.close()
         if performance.beside is not None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,10 @@ from alerts.alertmanager import configuration, inhibit_rules, shared
 from alerts.catalogue import ALERTS
 from alerts.command import SHIPPED
 from alerts.pack_settings import PackSettings
+from tests.support.alertmanager import PACKAGE, started
 from tests.support.prometheus import tool
 
 CONFIGURATION = Path(__file__).resolve().parents[2] / SHIPPED / "alertmanager.example.yml"
-PACKAGE = "prometheus-alertmanager"
 
 
 def amtool(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,36 +64,6 @@ def test_every_explanation_is_a_rule_about_the_same_subject() -> None:
     assert told == wanted
 
 
-@contextlib.contextmanager
-def alertmanager(folder: Path) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with (folder / "alertmanager.log").open("wb") as sink:
-        process = subprocess.Popen(
-            [
-                tool("prometheus-alertmanager", PACKAGE),
-                f"--config.file={CONFIGURATION}",
-                f"--storage.path={folder}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--cluster.listen-address=",
-            ],
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).status_code == httpx.codes.OK:
-                    break
-            time.sleep(0.05)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
 def test_a_real_one_silences_what_is_explained_and_nothing_else(tmp_path: Path) -> None:
     def alert(name: str, **labels: str) -> dict[str, Any]:
         severity = ALERTS[name].severity.value
@@ -113,7 +80,7 @@ def test_a_real_one_silences_what_is_explained_and_nothing_else(tmp_path: Path) 
         alert("KvCachePressure", **rank | {"cluster": "d"}),
         alert("PcieLinkDowngraded", uuid="GPU-1"),
     ]
-    with alertmanager(tmp_path) as url:
+    with started(CONFIGURATION, tmp_path) as url:
         httpx.post(f"{url}/api/v2/alerts", json=firing, timeout=5, trust_env=False).raise_for_status()
         until = time.monotonic() + 20
         silenced: set[tuple[str, str, str]] = set()

@@ -20,7 +20,7 @@ from exporter.derive.preemption import PREEMPTION_RATE, PREEMPTIONS, TOKENS_PER_
 from exporter.derive.traffic import SEQUENCES
 from exporter.signal import Scope
 from exporter.source_signals import SOURCE_UP
-from tests.support.prometheus import Prometheus, serving
+from tests.support.prometheus import Prometheus, openmetrics, serving
 
 FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
 WAITING = Compare(Reading(SEQUENCES, (("state", "waiting"),)), ">", "waiting_sequences")
@@ -167,15 +167,8 @@ def data() -> Data:
 @pytest.fixture(scope="module")
 def prometheus(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     folder = tmp_path_factory.mktemp("prometheus")
-    lines, begun = [], ""
-    for (name, labels), row in sorted(data.items()):
-        if name != begun:
-            lines.append(f"# TYPE {name} gauge")
-            begun = name
-        text = ",".join(f'{label}="{value}"' for label, value in labels)
-        lines += [f"{name}{{{text}}} {value} {at}" for at, value in row.items()]
     dump = folder / "data.om"
-    dump.write_text("\n".join([*lines, "# EOF", ""]))
+    dump.write_text(openmetrics(data))
     with serving(dump, folder) as server:
         yield server
 

@@ -16,6 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.processes import end
+
 _LISTENING = re.compile(r'msg="Listening on".*address=127\.0\.0\.1:(\d+)')
 _START_SECONDS = 20.0
 Labels = tuple[tuple[str, str], ...]
@@ -52,10 +54,27 @@ class Prometheus:
             for series in answer["data"]["result"]
         }
 
+    def alerts(self) -> list[Mapping[str, Any]]:
+        """Those that are pending or fire now, each with ``labels``, ``state`` and ``activeAt``."""
+        found: list[Mapping[str, Any]] = self._get("/api/v1/alerts", {})["data"]["alerts"]
+        return found
+
     def _get(self, path: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
         answer = httpx.get(self.url + path, params=dict(parameters), timeout=30.0, trust_env=False)
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()
+
+
+def openmetrics(data: Mapping[tuple[str, Labels], Mapping[int, float]]) -> str:
+    """A dump of gauges, by name and labels, each with its values by time."""
+    lines, begun = [], ""
+    for (name, labels), row in sorted(data.items()):
+        if name != begun:
+            lines.append(f"# TYPE {name} gauge")
+            begun = name
+        text = ",".join(f'{label}="{value}"' for label, value in labels)
+        lines += [f"{name}{{{text}}} {value} {at}" for at, value in row.items()]
+    return "\n".join([*lines, "# EOF", ""])
 
 
 @contextlib.contextmanager
@@ -70,15 +89,22 @@ def serving(openmetrics: Path, folder: Path) -> Iterator[Prometheus]:
     )
     settings = folder / "prometheus.yml"
     settings.write_text("global: {}\n")
-    log = folder / "prometheus.log"
+    with started(settings, data, "--storage.tsdb.retention.time=100y") as server:
+        yield server
+
+
+@contextlib.contextmanager
+def started(settings: Path, data: Path, *arguments: str) -> Iterator[Prometheus]:
+    """One that goes by a configuration, with its data in a folder and its log beside the configuration."""
+    log = settings.with_name("prometheus.log")
     with log.open("wb") as sink:
         process = subprocess.Popen(
             [
                 tool("prometheus"),
                 f"--config.file={settings}",
                 f"--storage.tsdb.path={data}",
-                "--storage.tsdb.retention.time=100y",
                 "--web.listen-address=127.0.0.1:0",
+                *arguments,
             ],
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -88,8 +114,7 @@ def serving(openmetrics: Path, folder: Path) -> Iterator[Prometheus]:
         _wait_ready(url)
         yield Prometheus(url)
     finally:
-        process.terminate()
-        process.wait(10)
+        end(process)
 
 
 def _port(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -1,0 +1,187 @@
+"""Plays a scenario to the whole stack in real time and says how soon, and how often, people were told.
+
+    python -m tests.evaluation.live incident [--size full] [--ramp 240] [--out DIR]
+
+Prints a timeline and writes ``live.json`` into the folder, beside all logs, recordings and the truth. Exit code 1 where
+a bar is missed, 130 where it was broken off, with the figures until then. What is measured: docs/alerts-live.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from alerts.alertmanager import DEAD_MAN
+from alerts.pack_settings import PackSettings
+from drill.scenarios.catalogue import SCENARIOS
+from drill.scenarios.setting import Setting, SettingError, Size
+from drill.terminal import is_live
+from tests.bench.report import Figure, line, load
+from tests.evaluation.live_figures import figures, measure, tpot_p99_of
+from tests.evaluation.live_stack import Pace, Stack, live
+from tests.evaluation.live_timeline import Timeline
+
+PROGRAMS = {
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "prometheus-alertmanager": "prometheus-alertmanager",
+}
+RESULT = "live.json"
+_AFTER_SECONDS = 540
+"""Beyond the end: what keeps firing does so for 180 s, and Alertmanager tells that it is over within 300 s of that."""
+_ASK_SECONDS = 5.0
+_GRACE = 1.5
+"""A drill that falls behind lasts longer; one that lasts so much longer measures nothing any more."""
+BROKEN_OFF = 130
+_IS_EVENT = re.compile(r" *\d+:\d\d  |falls behind")
+"""Of what the drill says: what is done and what goes wrong, not how far it is."""
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    """Of the command. Raises SystemExit with what is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.evaluation.live", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument(
+        "scenario", choices=sorted(SCENARIOS), metavar="SCENARIO", help=", ".join(sorted(SCENARIOS))
+    )
+    parser.add_argument("--size", choices=[each.value for each in Size], default=Size.SMALL.value)
+    parser.add_argument("--ramp", type=float, default=0.0, metavar="SECONDS", help="let load rise slowly")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=int, help="of the drill; until all has been told of, unless set")
+    parser.add_argument("--speed", type=float, default=1.0, help="other than 1 nothing is judged")
+    parser.add_argument("--out", type=Path, help="where to; live-SCENARIO unless set")
+    asked = parser.parse_args(given)
+    try:
+        scene = SCENARIOS[asked.scenario].scene(
+            Setting(Size(asked.size), asked.seed, ramp_seconds=asked.ramp)
+        )
+    except SettingError as error:
+        parser.error(str(error))
+    for program, package in PROGRAMS.items():
+        if shutil.which(program) is None:
+            parser.error(f"no {program} here: apt-get install -y --no-install-recommends {package}")
+    if asked.seconds is None:
+        ends = [round(each.end_seconds) + _AFTER_SECONDS for each in scene.episodes]
+        asked.seconds = max([scene.seconds, *ends])
+    asked.out = (asked.out or Path(f"live-{asked.scenario}")).resolve()
+    return asked
+
+
+def watch(stack: Stack, timeline: Timeline, until: float) -> None:
+    """Tell of all that happens until the drill has ended. Raises TimeoutError where it should have long since."""
+    told, asked_at = 0, 0.0
+    while stack.served.running:
+        if time.time() > until:
+            raise TimeoutError("the drill falls so far behind that there is nothing to measure")
+        for words in stack.served.new_lines():
+            if _IS_EVENT.match(words):
+                timeline.say("drill", words.strip())
+        heard = [each for each in list(stack.webhook.heard) if each.receiver != DEAD_MAN]
+        for notification in heard[told:]:
+            timeline.hear(notification)
+        told = len(heard)
+        if time.time() - asked_at >= _ASK_SECONDS:
+            asked_at = time.time()
+            with contextlib.suppress(httpx.HTTPError):
+                timeline.alerts(stack.prometheus.alerts())
+        timeline.draw(told)
+        time.sleep(0.5)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """All of it; gives the exit code. Raises RuntimeError."""
+    drill = [
+        asked.scenario,
+        *("--size", asked.size, "--seed", str(asked.seed), "--speed", str(asked.speed)),
+        *("--seconds", str(asked.seconds), "--ramp", str(asked.ramp)),
+    ]
+    shutil.rmtree(asked.out, ignore_errors=True)
+    line(f"the stack starts, all of it in {asked.out}; {load()}")
+    broken_off = ""
+    with contextlib.ExitStack() as left:
+        stack = left.enter_context(live(asked.out, drill, PackSettings(), Pace()))
+        length = asked.seconds / asked.speed
+        timeline = Timeline(sys.stdout, is_live(sys.stdout), time.time(), length)
+        try:
+            watch(stack, timeline, time.time() + _GRACE * length + 60)
+        except (KeyboardInterrupt, TimeoutError) as error:
+            broken_off = str(error) or "broken off"
+        heard = list(stack.webhook.heard)
+        timeline.end()
+    truth = json.loads((asked.out / "truth.json").read_text())
+    measured = measure(truth, heard, tpot_p99_of(stack.recordings))
+    judged = figures(measured, ramp=asked.ramp > 0)
+    result = {
+        "scenario": asked.scenario,
+        "size": asked.size,
+        "seed": asked.seed,
+        "ramp_seconds": asked.ramp,
+        "speed": asked.speed,
+        "seconds": len(truth["seconds"]),
+        "late_seconds": truth["seconds"][-1]
+        - truth["seconds"][0]
+        - (len(truth["seconds"]) - 1) / asked.speed,
+        "broken_off": broken_off,
+        "load": load(),
+        "measured": asdict(measured),
+        "figures": [_row(each) for each in judged],
+        "notifications": [asdict(each) for each in heard if each.receiver != DEAD_MAN],
+        "timeline": timeline.said,
+    }
+    (asked.out / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    _conclude(result, judged, measured.onset)
+    if broken_off:
+        return BROKEN_OFF
+    return int(asked.speed == 1 and any(each.met is False for each in judged))
+
+
+def _row(figure: Figure) -> dict[str, Any]:
+    value = None if figure.value != figure.value else figure.value
+    return {"name": figure.name, "value": value, "unit": figure.unit, "bar": figure.bar, "met": figure.met}
+
+
+def _conclude(result: dict[str, Any], judged: Sequence[Figure], onset: float | None) -> None:
+    measured = result["measured"]
+    for name in ("trouble", "any_page", "page", "slow"):
+        if onset is not None and measured[name] is not None:
+            line(f"{name:10} {measured[name] - onset:7.1f} s after the onset")
+    line(f"{result['late_seconds']:.1f} s late at the end; {result['load']}")
+    for each in judged:
+        verdict = each.verdict if result["speed"] == 1 else "not judged"
+        value = "never" if each.value != each.value else f"{each.value:.4g} {each.unit}".rstrip()
+        line(f"{each.name}: {value} ({each.promise}: {verdict})")
+    if result["broken_off"]:
+        line(f"until then: {result['broken_off']}")
+
+
+def main() -> int:
+    """The command."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        return run(arguments(sys.argv[1:]))
+    except RuntimeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return BROKEN_OFF
+
+
+if __name__ == "__main__":
+    sys.exit(main())
