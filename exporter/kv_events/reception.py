@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence as Frames
 
-from exporter.kv_events.sequence import Fate, Sequence
+from exporter.kv_events.sequence import NEXT, Fate, Sequence
 from exporter.kv_events.tally import Tally
 from exporter.kv_events.wire import Batch, BrokenBatchError, decode
 
@@ -64,10 +64,13 @@ class Reception:
         number, batch = found
         fate = self._sequence.fate(number, _time_of(batch), reconnected=self._reconnected)
         self._reconnected = False
+        if fate is NEXT:
+            self._take(number, batch, now)
+            return
         if fate is Fate.RESTART:
             self.tally.restarted()
             self._sequence = Sequence(expected=0)
-            fate = Fate.GAP if number else Fate.NEXT
+            fate = Fate.GAP if number else NEXT
         if fate is Fate.GAP and can_replay:
             self._held, self._has_progress = found, False
         elif fate is not Fate.DUPLICATE:
@@ -110,14 +113,13 @@ class Reception:
         return Replay.AGAIN
 
     def _take(self, number: int, batch: Batch | None, now: float) -> None:
-        self.tally.lost(self._sequence.missing_before(number))
+        self.tally.lost(self._sequence.passed(number, _time_of(batch)))
         if batch is None:
             self.tally.broken()
-        else:
-            self.tally.take(batch, now)
-            if batch.rank is not None and 0 <= batch.rank <= _MOST_RANK:
-                self.rank = batch.rank
-        self._sequence = self._sequence.after(number, _time_of(batch))
+            return
+        self.tally.take(batch, now)
+        if batch.rank is not None and 0 <= batch.rank <= _MOST_RANK:
+            self.rank = batch.rank
 
 
 def _time_of(batch: Batch | None) -> float | None:

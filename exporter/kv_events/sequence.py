@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 
 class Fate(enum.Enum):
@@ -19,7 +18,10 @@ class Fate(enum.Enum):
     """Its publisher began anew: numbers start at 0 again."""
 
 
-@dataclass(frozen=True, slots=True)
+NEXT = Fate.NEXT
+"""As nearly always, so that it isn't looked up in the class each time, which Python 3.11 is slow at."""
+
+
 class Sequence:
     """How far a stream has come.
 
@@ -27,8 +29,11 @@ class Sequence:
     the newest batch.
     """
 
-    expected: int | None = None
-    newest_at: float = float("-inf")
+    __slots__ = ("expected", "newest_at")
+
+    def __init__(self, expected: int | None = None) -> None:
+        self.expected = expected
+        self.newest_at = float("-inf")
 
     def fate(self, number: int, at: float | None, *, reconnected: bool = False) -> Fate:
         """What the batch ``number``, published ``at``, is; ``at`` None where it can't be read.
@@ -37,17 +42,17 @@ class Sequence:
         is newer than all before. Where the clock was set back too, a 0 after a new connection tells.
         """
         if self.expected is None or number == self.expected:
-            return Fate.NEXT
+            return NEXT
         if number > self.expected:
             return Fate.GAP
         if (at is not None and at > self.newest_at) or (reconnected and number == 0):
             return Fate.RESTART
         return Fate.DUPLICATE
 
-    def missing_before(self, number: int) -> int:
-        """How many batches lie between the newest and ``number``."""
-        return 0 if self.expected is None else max(0, number - self.expected)
-
-    def after(self, number: int, at: float | None) -> Sequence:
-        """The stream once the batch ``number`` is in."""
-        return Sequence(number + 1, self.newest_at if at is None else at)
+    def passed(self, number: int, at: float | None) -> int:
+        """The batch ``number`` is in; gives how many batches lie between the newest before and it."""
+        missing = 0 if self.expected is None else max(0, number - self.expected)
+        self.expected = number + 1
+        if at is not None:
+            self.newest_at = at
+        return missing

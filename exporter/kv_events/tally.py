@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Sequence
 
-from exporter.kv_events.wire import GPU, Batch, Event
+from exporter.kv_events.wire import GPU, Batch, medium_of
 from exporter.kv_events_sample import KvEventsSample
 
 RESTORE_SECONDS = 60.0
@@ -37,14 +37,18 @@ class Tally:
             if event.kind == "cleared":
                 self._clears += 1
                 self._removed.forget()  # what comes back now was cleared on purpose
-            elif event.kind == "stored":
-                self._stores[event.medium] += len(event.hashes)
-                if event.medium == GPU:
-                    self._restores += self._removed.taken_back(_keys(event), now)
+                continue
+            is_stored, blocks = event.kind == "stored", event.block_hashes
+            medium = medium_of(event.medium)
+            of_kind = self._stores if is_stored else self._removals
+            of_kind[medium] += len(blocks)
+            if medium != GPU:
+                continue
+            keys = _in_group(event.group_idx, blocks) if event.group_idx else blocks
+            if is_stored:
+                self._restores += self._removed.taken_back(keys, now)
             else:
-                self._removals[event.medium] += len(event.hashes)
-                if event.medium == GPU:
-                    self._removed.add(_keys(event), now)
+                self._removed.add(keys, now)
 
     def lost(self, batches: int) -> None:
         """Count batches that never came."""
@@ -80,6 +84,7 @@ class RecentlyRemoved:
 
     Two tables, the newer of which takes the place of the older once it is full or holds what is that old:
     nothing is ever looked for to be thrown away. Beyond the limit the oldest are forgotten too early.
+    A block is what it is called, whatever that is, and kept as 64 bits of it.
     """
 
     def __init__(self) -> None:
@@ -90,20 +95,21 @@ class RecentlyRemoved:
     def __len__(self) -> int:
         return len(self._newer) + len(self._older)
 
-    def add(self, blocks: Iterable[int], now: float) -> None:
+    def add(self, blocks: Sequence[Hashable], now: float) -> None:
         """Remember ``blocks`` as removed now."""
-        for block in blocks:
-            if len(self._newer) >= MOST_REMEMBERED // 2 or now - self._newer_began > RESTORE_SECONDS:
-                self._older, self._newer, self._newer_began = self._newer, {}, now
-            self._newer[block] = now
+        if len(self._newer) + len(blocks) > MOST_REMEMBERED // 2 or now - self._newer_began > RESTORE_SECONDS:
+            self._older, self._newer, self._newer_began = self._newer, {}, now
+        newer = self._newer
+        for block in blocks[-MOST_REMEMBERED // 2 :]:
+            newer[hash(block)] = now
 
-    def taken_back(self, blocks: Iterable[int], now: float) -> int:
+    def taken_back(self, blocks: Sequence[Hashable], now: float) -> int:
         """How many of ``blocks`` were removed lately; each counts once for each removal."""
         newer, older = self._newer, self._older
         found = 0
         for block in blocks:
-            at = older.pop(block, None) if older else None
-            at = newer.pop(block, at)
+            key = hash(block)
+            at = newer.pop(key, older.pop(key, None))
             if at is not None and now - at <= RESTORE_SECONDS:
                 found += 1
         return found
@@ -113,9 +119,6 @@ class RecentlyRemoved:
         self._newer, self._older = {}, {}
 
 
-def _keys(event: Event) -> Iterable[int]:
-    """A number for each block; hashes that are bytes, and those of further groups, as 64 bits of them."""
-    hashes = event.hashes
-    if not event.group and all(type(each) is int for each in hashes):
-        return hashes  # type: ignore[return-value]
-    return [hash((event.group, each)) for each in hashes]
+def _in_group(group: int, blocks: Sequence[int | bytes]) -> Sequence[Hashable]:
+    """Each group of a hybrid model has blocks of its own under the same hashes."""
+    return [(group, each) for each in blocks]

@@ -8,7 +8,9 @@ and maps by keys: what is newer than this file is skipped.
 from __future__ import annotations
 
 import math
-from typing import Final, Literal
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -33,67 +35,149 @@ class BrokenBatchError(ValueError):
     """The payload is no batch of KV events."""
 
 
-class Event(Struct, gc=False, frozen=True):
-    """Blocks that were stored or removed, by their hashes, or a cache that was cleared as a whole.
-
-    ``group`` is the KV group of a hybrid model, each of which has blocks of its own under the same hashes.
-    """
-
-    kind: Literal["stored", "removed", "cleared"]
-    medium: str = GPU
-    group: int = 0
-    hashes: tuple[int | bytes, ...] = ()
-
-
 class Batch(Struct, gc=False, frozen=True):
     """What one step of the scheduler published, in order.
 
     ``at`` is the publisher's time, seconds since the epoch. ``rank`` is None where it tells none.
-    ``unknown_events`` were of another type than the three above, or held what can't be read.
+    ``unknown_events`` were of another type than the three below, or held what can't be read.
     """
 
     at: float
     rank: int | None
-    events: tuple[Event, ...]
+    events: Sequence[Event]
     unknown_events: int = 0
 
 
-def decode(payload: bytes) -> Batch:
+# An event is what msgspec makes of it, and nothing is made of that again: tens of thousands may come a second.
+# Only what is counted is read: msgspec skips the rest, of which token ids are the most, without making objects.
+
+
+class Stored(Struct, gc=False, tag="BlockStored"):
+    """Blocks that were stored, by their hashes.
+
+    ``medium`` is the engine's word for where, which ``medium_of`` reads; ``group_idx`` the KV group of a hybrid model,
+    each of which has blocks of its own under the same hashes.
+    """
+
+    kind: ClassVar[Literal["stored"]] = "stored"
+    block_hashes: tuple[int | bytes, ...]
+    medium: str | None = None
+    group_idx: int | None = None
+
+
+class Removed(Struct, gc=False, tag="BlockRemoved"):
+    """Blocks that were removed, as those of ``Stored``."""
+
+    kind: ClassVar[Literal["removed"]] = "removed"
+    block_hashes: tuple[int | bytes, ...]
+    medium: str | None = None
+    group_idx: int | None = None
+
+
+class Cleared(Struct, gc=False, tag="AllBlocksCleared"):
+    """A cache that was cleared as a whole."""
+
+    kind: ClassVar[Literal["cleared"]] = "cleared"
+
+
+class StoredArray(Struct, gc=False, array_like=True, tag="BlockStored"):
+    """``Stored`` in the older encoding."""
+
+    kind: ClassVar[Literal["stored"]] = "stored"
+    block_hashes: tuple[int | bytes, ...]
+    parent_block_hash: Raw = _ABSENT
+    token_ids: Raw = _ABSENT
+    block_size: Raw = _ABSENT
+    lora_id: Raw = _ABSENT
+    medium: str | None = None
+    lora_name: Raw = _ABSENT
+    extra_keys: Raw = _ABSENT
+    group_idx: int | None = None
+
+
+class RemovedArray(Struct, gc=False, array_like=True, tag="BlockRemoved"):
+    """``Removed`` in the older encoding."""
+
+    kind: ClassVar[Literal["removed"]] = "removed"
+    block_hashes: tuple[int | bytes, ...]
+    medium: str | None = None
+    group_idx: int | None = None
+
+
+class ClearedArray(Struct, gc=False, array_like=True, tag="AllBlocksCleared"):
+    """``Cleared`` in the older encoding."""
+
+    kind: ClassVar[Literal["cleared"]] = "cleared"
+
+
+_MapEvent = Stored | Removed | Cleared
+_ArrayEvent = StoredArray | RemovedArray | ClearedArray
+Event = _MapEvent | _ArrayEvent
+
+
+@lru_cache(maxsize=64)
+def medium_of(named: str | None) -> str:
+    """The house's word for a medium as an engine names it."""
+    # before 0.11 there was no other medium than the GPU, and no word for it
+    return GPU if named is None else _MEDIA.get(named.upper(), "other")
+
+
+def decode(payload: bytes | memoryview) -> Batch:
     """The batch that ``payload`` holds. Raises BrokenBatchError, and nothing else, where it holds none."""
+    for whole in (_OF_MAPS, _OF_ARRAYS):
+        try:
+            raw = whole.decode(payload)
+        except _CANNOT_BE_READ:
+            continue
+        return _batch(raw.ts, raw.data_parallel_rank, raw.events, 0)
+    return _event_by_event(payload)
+
+
+def _event_by_event(payload: bytes | memoryview) -> Batch:
+    """What can be read of a batch that mixes encodings, or of whose events some can't be read."""
     try:
         raw = (_BATCH_MAP if _is_map(payload) else _BATCH_ARRAY).decode(payload)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+    except _CANNOT_BE_READ as error:
         raise BrokenBatchError(str(error)) from error
-    if not math.isfinite(raw.ts):
-        raise BrokenBatchError("the time is not a number")
-    events = []
+    events: list[Event] = []
     unknown = 0
     for each in raw.events:
         try:
-            event = (_EVENT_MAP if _is_map(each) else _EVENT_ARRAY).decode(each)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+            events.append((_EVENT_MAP if _is_map(each) else _EVENT_ARRAY).decode(each))
+        except _CANNOT_BE_READ:
             unknown += 1
-            continue
-        if isinstance(event, _ClearedMap | _ClearedArray):
-            events.append(_CLEARED)
-            continue
-        # before 0.11 there was no other medium than the GPU, and no word for it
-        medium = GPU if event.medium is None else _MEDIA.get(event.medium.upper(), "other")
-        kind: Literal["stored", "removed"] = "stored" if isinstance(event, _STORED) else "removed"
-        events.append(Event(kind, medium, event.group_idx or 0, event.block_hashes))
-    return Batch(raw.ts, raw.data_parallel_rank, tuple(events), unknown)
+    return _batch(raw.ts, raw.data_parallel_rank, events, unknown)
 
 
-def _is_map(encoded: bytes | Raw) -> bool:
+def _batch(at: float, rank: int | None, events: Sequence[Event], unknown: int) -> Batch:
+    if not math.isfinite(at):
+        raise BrokenBatchError("the time is not a number")
+    return Batch(at, rank, events, unknown)
+
+
+def _is_map(encoded: bytes | memoryview | Raw) -> bool:
     """Whether a msgpack value is a map: fixmap, map 16 or map 32."""
     first = memoryview(encoded)[:1].tobytes()
     return first in _MAP_BEGINNINGS
 
 
+_CANNOT_BE_READ = (msgspec.DecodeError, ValueError, RecursionError)
 _MAP_BEGINNINGS = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 0xDF))
 
 
-# Only what is counted is read: msgspec skips the rest, of which token ids are the most, without making objects.
+# Nearly every batch is an array of events that are all known and encoded alike: that is read in one go.
+
+
+class _OfMaps(Struct, gc=False, array_like=True):
+    ts: float
+    events: tuple[_MapEvent, ...]
+    data_parallel_rank: int | None = None
+
+
+class _OfArrays(Struct, gc=False, array_like=True):
+    ts: float
+    events: tuple[_ArrayEvent, ...]
+    data_parallel_rank: int | None = None
 
 
 class _BatchMap(Struct, gc=False):
@@ -108,47 +192,9 @@ class _BatchArray(Struct, gc=False, array_like=True):
     data_parallel_rank: int | None = None
 
 
-class _StoredMap(Struct, gc=False, tag="BlockStored"):
-    block_hashes: tuple[int | bytes, ...]
-    medium: str | None = None
-    group_idx: int | None = None
-
-
-class _RemovedMap(Struct, gc=False, tag="BlockRemoved"):
-    block_hashes: tuple[int | bytes, ...]
-    medium: str | None = None
-    group_idx: int | None = None
-
-
-class _ClearedMap(Struct, gc=False, tag="AllBlocksCleared"):
-    pass
-
-
-class _StoredArray(Struct, gc=False, array_like=True, tag="BlockStored"):
-    block_hashes: tuple[int | bytes, ...]
-    parent_block_hash: Raw = _ABSENT
-    token_ids: Raw = _ABSENT
-    block_size: Raw = _ABSENT
-    lora_id: Raw = _ABSENT
-    medium: str | None = None
-    lora_name: Raw = _ABSENT
-    extra_keys: Raw = _ABSENT
-    group_idx: int | None = None
-
-
-class _RemovedArray(Struct, gc=False, array_like=True, tag="BlockRemoved"):
-    block_hashes: tuple[int | bytes, ...]
-    medium: str | None = None
-    group_idx: int | None = None
-
-
-class _ClearedArray(Struct, gc=False, array_like=True, tag="AllBlocksCleared"):
-    pass
-
-
-_STORED = (_StoredMap, _StoredArray)
-_CLEARED = Event("cleared")
+_OF_MAPS = msgspec.msgpack.Decoder(_OfMaps)
+_OF_ARRAYS = msgspec.msgpack.Decoder(_OfArrays)
 _BATCH_MAP = msgspec.msgpack.Decoder(_BatchMap)
 _BATCH_ARRAY = msgspec.msgpack.Decoder(_BatchArray)
-_EVENT_MAP = msgspec.msgpack.Decoder(_StoredMap | _RemovedMap | _ClearedMap)
-_EVENT_ARRAY = msgspec.msgpack.Decoder(_StoredArray | _RemovedArray | _ClearedArray)
+_EVENT_MAP = msgspec.msgpack.Decoder(_MapEvent)
+_EVENT_ARRAY = msgspec.msgpack.Decoder(_ArrayEvent)

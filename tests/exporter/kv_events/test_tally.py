@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.kv_events.tally import MOST_REMEMBERED, RESTORE_SECONDS, RecentlyRemoved, Tally
-from exporter.kv_events.wire import Batch, Event, decode
+from exporter.kv_events.wire import Batch, Cleared, Event, Removed, Stored, decode
 from tests.support.kv_events import payload, recorded, removed, stored
 
 
@@ -27,7 +27,7 @@ def batch(*events: Event) -> Batch:
 
 
 def on_gpu(kind: Literal["stored", "removed"], *hashes: int | bytes, group: int = 0) -> Batch:
-    return batch(Event(kind, "gpu", group, hashes))
+    return batch((Stored if kind == "stored" else Removed)(hashes, "GPU", group))
 
 
 def test_the_recording_of_a_real_engine_adds_up_to_its_known_totals() -> None:
@@ -80,17 +80,17 @@ def test_a_removal_is_restored_once_also_after_its_table_grew_old() -> None:
 
 def test_order_within_a_batch_counts() -> None:
     tally = Tally()
-    tally.take(batch(Event("stored", "gpu", 0, (1,)), Event("removed", "gpu", 0, (1,))), 1.0)
+    tally.take(batch(Stored((1,), "GPU"), Removed((1,), "GPU")), 1.0)
     assert told(tally)["restores"] == 0
-    tally.take(batch(Event("removed", "gpu", 0, (2,)), Event("stored", "gpu", 0, (2,))), 1.0)
+    tally.take(batch(Removed((2,), "GPU"), Stored((2,), "GPU")), 1.0)
     assert told(tally)["restores"] == 1
 
 
 def test_other_media_and_other_groups_restore_nothing() -> None:
     tally = Tally()
     tally.take(on_gpu("removed", 1), 1.0)
-    tally.take(batch(Event("removed", "cpu", 0, (2,))), 1.0)
-    tally.take(batch(Event("stored", "cpu", 0, (1,))), 1.0)  # copied out, as an offload does
+    tally.take(batch(Removed((2,), "CPU")), 1.0)
+    tally.take(batch(Stored((1,), "CPU")), 1.0)  # copied out, as an offload does
     tally.take(on_gpu("stored", 2), 1.0)
     tally.take(on_gpu("stored", 1, group=1), 1.0)
     assert told(tally)["restores"] == 0
@@ -104,7 +104,7 @@ def test_other_media_and_other_groups_restore_nothing() -> None:
 def test_what_comes_back_after_a_clear_or_a_restart_is_no_restore() -> None:
     tally = Tally()
     tally.take(on_gpu("removed", 1, 2), 1.0)
-    tally.take(batch(Event("cleared"), Event("stored", "gpu", 0, (1,))), 2.0)
+    tally.take(batch(Cleared(), Stored((1,), "GPU")), 2.0)
     tally.take(on_gpu("removed", 3), 2.0)
     tally.restarted()
     tally.take(on_gpu("stored", 3), 3.0)
@@ -118,6 +118,10 @@ def test_memory_is_bounded_and_holds_what_was_removed_last() -> None:
         assert len(table) <= MOST_REMEMBERED
     newest = range(10 * MOST_REMEMBERED - MOST_REMEMBERED // 2, 10 * MOST_REMEMBERED)
     assert table.taken_back(newest, 2.0) == len(newest)
+    table.add(range(3 * MOST_REMEMBERED), 3.0)  # by one event, which may hold as many
+    assert len(table) <= MOST_REMEMBERED
+    newest = range(3 * MOST_REMEMBERED - MOST_REMEMBERED // 2, 3 * MOST_REMEMBERED)
+    assert table.taken_back(newest, 4.0) == len(newest)
 
 
 def test_what_nobody_stores_again_is_let_go() -> None:
@@ -146,7 +150,7 @@ def test_restores_are_those_of_a_plain_count_that_forgets_nothing(
     now, restores = 1000.0, 0
     for kind, blocks, pause in told_steps:
         now += pause
-        tally.take(batch(Event(kind, "gpu", 0, () if kind == "cleared" else tuple(blocks))), now)
+        tally.take(batch(Cleared()) if kind == "cleared" else on_gpu(kind, *blocks), now)
         if kind == "cleared":
             removals.clear()
         for block in () if kind == "cleared" else blocks:
