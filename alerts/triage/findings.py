@@ -11,6 +11,7 @@ from alerts.catalogue import ALERTS
 from alerts.conditions import All, Compare, Condition, Either, OnGpus, Unless
 from alerts.thresholds import Thresholds
 from alerts.triage.known import Known, Told
+from alerts.triage.numbers import of_signal
 from exporter.signal import Confidence, Scope
 
 
@@ -27,11 +28,17 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A number, by the signal's name and labels, beside the line it is past; ``limit`` is empty where there is none."""
+    """A number, by the signal's name and labels, beside the line that it is past, where there is one."""
 
     name: str
     told: Told
-    limit: str = ""
+    operator: str = ""
+    bound: float | None = None
+
+    @property
+    def limit(self) -> str:
+        """The line in words."""
+        return self.operator if self.bound is None else f"{self.operator} {of_signal(self.name, self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ def _evidence(condition: Condition, known: Known, thresholds: Thresholds) -> Ite
         if told is not None:
             where = ",".join(f'{name}="{value}"' for name, value in leaf.reading.where)
             name = leaf.reading.signal.name + (f"{{{where}}}" if where else "")
-            yield Evidence(name, told, f"{leaf.operator} {leaf.bound(thresholds):g}")
+            yield Evidence(name, told, leaf.operator, leaf.bound(thresholds))
 
 
 def _true_leaves(condition: Condition, known: Known, thresholds: Thresholds) -> Iterator[Compare]:

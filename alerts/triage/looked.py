@@ -74,7 +74,7 @@ def _of_sidecar(look: Look) -> Iterator[Finding]:
             continue
         source = row.labels[0]
         evidence = (
-            Evidence(f'source_up{{source="{source}"}}', _measured(0.0, origin=Origin.SIDECAR), "== 0"),
+            Evidence(f'source_up{{source="{source}"}}', _measured(0.0, origin=Origin.SIDECAR), "==", 0.0),
         )
         if source == witness.engine:
             if look.failure:
@@ -87,7 +87,7 @@ def _down(look: Look, witness: Witness, evidence: tuple[Evidence, ...]) -> Findi
     ages = [row.value for row in witness.last.of(SOURCE_AGE) if row.labels[0] == witness.engine]
     if ages and ages[0] < STALLED_SECONDS:
         told = Evidence(
-            "source_age_seconds", _measured(ages[0], origin=Origin.SIDECAR), f">= {STALLED_SECONDS:g}"
+            "source_age_seconds", _measured(ages[0], origin=Origin.SIDECAR), ">=", STALLED_SECONDS
         )
         says = f"{look.failure}; overload holds pages up for 14 s"
         return Finding(
@@ -118,7 +118,7 @@ def _restarting(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Fi
     age = None if sample.started_at is None else sample.at - sample.started_at
     if age is not None and age < YOUNG_SECONDS:
         told = _measured(restarts, origin=Origin.SIDECAR)
-        evidence = Evidence("engine_restarts_total", told, f">= {thresholds.engine_restarts:g}")
+        evidence = Evidence("engine_restarts_total", told, ">=", thresholds.engine_restarts)
         yield Finding(ENGINE_RESTARTING, Certainty.LIKELY, (evidence,), f"it was started {age:.0f} s ago")
 
 
@@ -131,8 +131,8 @@ def _collapsed(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Fin
     told = known.told_of(PREFIX_HITS) or _hits_within(look, sample)
     if told is not None and told.value < low and ever > 2 * low:
         evidence = (
-            Evidence("prefix_hit_ratio", told, f"< {low:g}"),
-            Evidence("prefix hits since the start", _measured(ever), f"> {2 * low:g}"),
+            Evidence("prefix_hit_ratio", told, "<", low),
+            Evidence("prefix hits since the start", _measured(ever), ">", 2 * low),
         )
         yield _found(PREFIX_HITS_COLLAPSED, evidence)
 
@@ -159,8 +159,8 @@ def _swapped_lately(known: Known, thresholds: Thresholds) -> Iterator[Finding]:
     """None now, and some within the minute: the invariant is that there are none."""
     peak = known.told(Reading(SWAPPED, peak=True))
     if peak is not None and peak.value > thresholds.swapped_sequences:
-        limit = f"> {thresholds.swapped_sequences:g}"
-        yield _found(KV_SEQUENCES_SWAPPED, (Evidence("swapped_sequences_peak", peak, limit),))
+        evidence = Evidence("swapped_sequences_peak", peak, ">", thresholds.swapped_sequences)
+        yield _found(KV_SEQUENCES_SWAPPED, (evidence,))
 
 
 def _rises(known: Known) -> dict[str, float]:
@@ -202,11 +202,11 @@ def _gateway(known: Known, fullest: float | None, thresholds: Thresholds) -> Ite
     gave_up, turned_away = (
         sum(ended.get(each.value, 0.0) for each in outcomes) for outcomes in (_GAVE_UP, _TURNED_AWAY)
     )
-    amplified = Evidence("retry_amplification_ratio", told, f"> {line:g}")
+    amplified = Evidence("retry_amplification_ratio", told, ">", line)
     if gave_up > turned_away:
         yield _found(RETRY_STORM, (amplified,))
     elif fullest is not None and fullest < thresholds.kv_usage_calm_ratio:
-        usage = Evidence("kv_usage_ratio", _measured(fullest), f"< {thresholds.kv_usage_calm_ratio:g}")
+        usage = Evidence("kv_usage_ratio", _measured(fullest), "<", thresholds.kv_usage_calm_ratio)
         yield _found(GATEWAY_TOO_TIGHT, (amplified, usage))
     elif fullest is not None and fullest >= thresholds.kv_usage_full_ratio:
         yield _found(GATEWAY_REJECTING, (amplified,))

@@ -49,15 +49,15 @@ def suspected(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Find
     computes = any(rise is not None and rise.increase > 0 for rise in (tokens, prompts))
     if known.value(DEADLOCKED) is None and not running and waiting and not computes:
         evidence = (
-            _number(known, SEQUENCES, "running", limit="== 0"),
-            _number(known, SEQUENCES, "waiting", limit="> 0"),
+            _number(known, SEQUENCES, "running", operator="==", bound=0.0),
+            _number(known, SEQUENCES, "waiting", operator=">", bound=0.0),
         )
         yield _possible(ENGINE_DEADLOCKED, evidence, DEADLOCKED_AFTER_SECONDS)
     used = known.value(KV_BLOCKS, "used")
     if known.value(KV_LEAK) is None and not running and not waiting and used and used > IDLE_BLOCKS:
         evidence = (
-            _number(known, KV_BLOCKS, "used", limit="> 1"),
-            _number(known, SEQUENCES, "running", limit="== 0"),
+            _number(known, KV_BLOCKS, "used", operator=">", bound=1.0),
+            _number(known, SEQUENCES, "running", operator="==", bound=0.0),
         )
         yield _possible(KV_LEAKING, evidence, LEAK_AFTER_SECONDS)
     if known.value(THRASHING) is None:
@@ -70,8 +70,8 @@ def _standing(look: Look, known: Known, running: float) -> Iterator[Finding]:
     if known.value(FROZEN) is not None or not running or not age or age < _MOST_OF_IT * look.seconds:
         return
     evidence = (
-        _number(known, TOKEN_AGE, limit="while sequences run"),
-        _number(known, SEQUENCES, "running", limit="> 0"),
+        _number(known, TOKEN_AGE, operator="while sequences run"),
+        _number(known, SEQUENCES, "running", operator=">", bound=0.0),
     )
     took = known.rise(PROMPT_TOKENS)
     if took is not None and took.increase > 0:
@@ -95,8 +95,8 @@ def _thrashing(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Fin
         return
     told = Told(gain, Confidence.ESTIMATE, Origin.LOOK, preempted.seconds, short=True)
     evidence = (
-        Evidence("tokens a preemption over those it freed", told, f"< {ENTER_GAIN_RATIO:g}"),
-        _number(known, PREEMPTION_RATE, limit="> 0"),
+        Evidence("tokens a preemption over those it freed", told, "<", ENTER_GAIN_RATIO),
+        _number(known, PREEMPTION_RATE, operator=">", bound=0.0),
     )
     loads = known.value(SWAP_BYTES_RATE, "in")
     yield _possible(KV_OFFLOAD_THRASH if loads else KV_THRASHING, evidence, RATE_SECONDS)
@@ -106,7 +106,9 @@ def _possible(alert: Alert, evidence: tuple[Evidence, ...], seconds: float, says
     return Finding(alert, Certainty.POSSIBLE, evidence, says, round(seconds + SPARE_SECONDS))
 
 
-def _number(known: Known, signal: Signal, *where: str, limit: str = "") -> Evidence:
+def _number(
+    known: Known, signal: Signal, *where: str, operator: str = "", bound: float | None = None
+) -> Evidence:
     told = known.told_of(signal, *where)
     name = signal.name + (f'{{{signal.labels[0]}="{where[0]}"}}' if where else "")
-    return Evidence(name, told or Told(0.0, Confidence.MEASURED, Origin.LOOK, 0.0), limit)
+    return Evidence(name, told or Told(0.0, Confidence.MEASURED, Origin.LOOK, 0.0), operator, bound)
