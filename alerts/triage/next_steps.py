@@ -1,0 +1,140 @@
+"""What to do next: the page of the finding, the gateway's setting where load is the trouble, a longer look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from alerts.causes import Cause
+from alerts.runbooks import runbook_url
+from alerts.triage.findings import Certainty
+from alerts.triage.look import Look
+from alerts.triage.steps.backpressure import limit_of
+from alerts.triage.verdict import Verdict
+from exporter.derive.blocks import KV_LEAK, KV_USAGE
+from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
+from exporter.derive.prefill import HEAD_OF_LINE
+from exporter.derive.stalls import FROZEN
+from exporter.derive.traffic import SEQUENCES
+from exporter.signal import Signal
+
+ACTIONS = "docs/runbooks/actions.md"
+TRIAGE = "docs/runbooks/triage.md"
+SPARE_SECONDS = 5
+_CLAMP = {
+    Cause.OVERLOAD,
+    Cause.SWAP_THRASH,
+    Cause.RECOMPUTE_THRASH,
+    Cause.OFFLOAD_THRASH,
+    Cause.RETRY_STORM,
+    Cause.ORPHANS,
+    Cause.SLO_MISSED,
+    Cause.TAIL_WASTE,
+    Cause.PREFIX_COLLAPSE,
+    Cause.LONG_PROMPTS,
+}
+"""Causes that less load eases."""
+_OPEN = {Cause.GATEWAY_TOO_TIGHT}
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A question that this look was too short for, and the seconds of one that isn't."""
+
+    what: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """``commands`` are for a shell, ``page`` is the runbook's, ``notes`` say what a command needs."""
+
+    page: str
+    commands: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def unknowns(look: Look) -> tuple[Unknown, ...]:
+    """Only what could be: whether it thrashes is no question of an engine that preempts nobody."""
+    if look.own is None:
+        return ()
+    found: dict[str, Unknown] = {}
+    for known in look.subjects().ranks:
+        running, waiting = (known.value(SEQUENCES, state) or 0.0 for state in ("running", "waiting"))
+        usage = known.value(KV_USAGE) or 0.0
+        full = usage >= _FULL or bool(known.value(PREEMPTION_RATE))
+        asked: tuple[tuple[Signal, bool, str], ...] = (
+            (THRASHING, full, "whether it thrashes"),
+            (FROZEN, bool(running), "whether it stands still"),
+            (HEAD_OF_LINE, bool(waiting) and usage < _FULL, "whether a prefill blocks the queue"),
+            (KV_LEAK, bool(usage) and not running and not waiting, "whether blocks leak"),
+        )
+        for signal, matters, what in asked:
+            if matters and known.value(signal) is None:
+                found[what] = Unknown(what, math.ceil(signal.window_seconds) + SPARE_SECONDS)
+    return tuple(found.values())
+
+
+_FULL = 0.8
+"""From here on preemption is near."""
+
+
+def next_of(look: Look, verdict: Verdict) -> Next:
+    """After a verdict."""
+    finding = verdict.finding
+    again = longer(look, verdict)
+    if finding is None:
+        return Next(TRIAGE, (again,) if again else ())
+    notes: list[str] = []
+    commands = [again] if again else []
+    cause = finding.alert.cause
+    if cause in _CLAMP | _OPEN:
+        gateway, gateway_notes = _gateway(look, raises=cause in _OPEN)
+        commands += gateway
+        notes += gateway_notes
+    return Next(runbook_url(finding.alert), tuple(commands), tuple(notes))
+
+
+def longer(look: Look, verdict: Verdict) -> str:
+    """The command of a look that is long enough for what this one can't know; empty where nothing is left."""
+    waits = [each.seconds for each in unknowns(look)]
+    finding = verdict.finding
+    if finding is not None:
+        # of a finding that is sure nothing more need be known
+        waits = [finding.settles_seconds] if finding.certainty is Certainty.POSSIBLE else []
+    wait = max(waits, default=0)
+    return f"thrashold triage {look.url} --wait {wait}" if wait else ""
+
+
+def _gateway(look: Look, *, raises: bool) -> tuple[list[str], Iterator[str]]:
+    limit = limit_of(look)
+    if limit is None:
+        return [], iter(())
+    kinds = {gateway.kind for gateway in look.gateways}
+    if kinds == {"litellm"}:
+        return [], iter((f"LiteLLM has limits by key alone: {ACTIONS}#whose-prompts",))
+    return _envoy(look, limit), _envoy_notes(look, limit, raises=raises)
+
+
+def _envoy(look: Look, limit: int) -> list[str]:
+    """Facts of Envoy: the runtime key of a cluster's breaker, the admin port's ``runtime_modify``."""
+    value = limit * _engines(look)
+    key = f"circuit_breakers.{look.cluster or 'CLUSTER'}.default.max_requests"
+    return [f"KEY={key}", f'curl -sX POST "$ENVOY/runtime_modify?$KEY={value}"']
+
+
+def _engines(look: Look) -> int:
+    backends = [gateway.backends for gateway in look.gateways if gateway.backends]
+    return int(backends[0]) if len(backends) == 1 else 1
+
+
+def _envoy_notes(look: Look, limit: int, *, raises: bool) -> Iterator[str]:
+    engines = _engines(look)
+    if engines > 1:
+        yield f"{limit} for this engine, times the {engines} behind the gateway"
+    else:
+        yield f"{limit} is for this engine: times the engines behind Envoy, over your Envoys"
+    if raises:
+        yield "and its rate limit (local_ratelimit's token_bucket), which needs the configuration"
+    yield f"needs an admin layer; LiteLLM, rate limits and the way back: {ACTIONS}"

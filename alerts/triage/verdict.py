@@ -1,0 +1,108 @@
+"""The verdict: of all that is found, what explains the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from alerts.alert import Severity
+from alerts.catalogue import ALERTS
+from alerts.thresholds import Thresholds
+from alerts.triage.findings import Certainty, Finding, by_conditions
+from alerts.triage.look import Look
+from alerts.triage.looked import looked
+from alerts.triage.suspected import suspected
+
+HEALTHY = "healthy"
+
+EXPLAINING: tuple[str, ...] = (
+    # it doesn't work at all
+    "GpuLost",
+    "EngineDown",
+    "EngineRestarting",
+    "KvSequencesSwapped",  # V0 stands still while it swaps: before what stands still
+    "EngineFrozen",
+    "EngineDeadlocked",
+    # most of its work is thrown away
+    "SwapPoolFilling",
+    "KvOffloadThrash",
+    "KvThrashing",
+    # who asks
+    "OrphanedKv",  # clients that left and whose requests go on ask again: before the storm
+    "RetryStorm",
+    "GatewayTooTight",
+    # what makes the pool too small for what is asked, or the work too slow: before the queue that comes of it
+    "KvLeaking",
+    "TailWaste",
+    "PrefixHitsCollapsed",
+    "PcieSaturatedBySwap",
+    "PcieSaturatedByOthers",
+    "CollectivesSlow",
+    "HeadOfLineBlocking",
+    "DecodeStalled",
+    "KvPingPong",
+    "LongPromptsOverQuota",
+    "RanksOutOfBalance",
+    # the queue
+    "KvCachePressure",
+    "KvDemandBeyondPool",
+    "KvExhaustionNear",
+    "GatewayRejecting",
+    "GatewayBreakerOpen",
+    "GatewayRejectsSlowly",
+    "TokensCrawl",
+    # nobody suffers of it yet
+    "PcieLinkDowngraded",
+    "SignalAbsent",
+    "SidecarBlind",
+    "SidecarDown",
+)
+"""Names of alerts, what explains others before what it explains. One that isn't here comes last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``finding``: what is wrong, None where nothing is; ``others``: what else holds, explained or not."""
+
+    finding: Finding | None
+    others: tuple[Finding, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The cause, or that all is well."""
+        return HEALTHY if self.finding is None else self.finding.alert.cause.value
+
+    @property
+    def exit_code(self) -> int:
+        """0: nothing found."""
+        return int(self.finding is not None)
+
+
+def judged(look: Look, thresholds: Thresholds) -> Verdict:
+    """Of a look at an engine that answers, or that a sidecar knows of."""
+    subjects = look.subjects()
+    found: dict[str, Finding] = {}
+    sure = (*by_conditions(subjects, thresholds), *looked(look, thresholds))
+    unsure = (each for known in subjects.ranks for each in suspected(look, known, thresholds))
+    for finding in (*sure, *unsure):
+        found.setdefault(finding.alert.name, finding)
+    told = [each for each in found.values() if each.alert.severity is not Severity.INFO]
+    loud = [each for each in told if not _is_quiet(each, told)]
+    ordered = sorted(loud, key=_place) + sorted((each for each in told if each not in loud), key=_place)
+    return Verdict(ordered[0], tuple(ordered[1:])) if ordered else Verdict(None)
+
+
+def _place(finding: Finding) -> tuple[int, int]:
+    name = finding.alert.name
+    place = EXPLAINING.index(name) if name in EXPLAINING else len(EXPLAINING)
+    return place, list(ALERTS).index(name)
+
+
+def _is_quiet(finding: Finding, others: Sequence[Finding]) -> bool:
+    """Under one that is at least as sure: a suspicion silences nothing that is known."""
+    loud = {
+        each.alert.name
+        for each in others
+        if each.certainty is not Certainty.POSSIBLE or finding.certainty is Certainty.POSSIBLE
+    }
+    return any(name in loud for name in finding.alert.quiet_under)
