@@ -25,7 +25,7 @@ from drill.scenarios.peak import PEAK
 from drill.scenarios.prefill_blocking import PREFILL_BLOCKING
 from drill.scenarios.prefix_collapse import PREFIX_COLLAPSE
 from drill.scenarios.rank_imbalance import RANK_IMBALANCE
-from drill.scenarios.recompute_thrash import RECOMPUTE_THRASH
+from drill.scenarios.recompute_thrash import RECOMPUTE_THRASH, RECOMPUTE_UNRESERVED
 from drill.scenarios.retry_storm import RETRY_STORM
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.setting import SettingError
@@ -58,6 +58,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         PREFIX_COLLAPSE,
         RANK_IMBALANCE,
         RECOMPUTE_THRASH,
+        RECOMPUTE_UNRESERVED,
         RETRY_STORM,
         SIDECAR_BLIND,
         TAIL_WASTE,

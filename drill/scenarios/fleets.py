@@ -68,6 +68,18 @@ def decode_cost(config: EngineConfig, sequences: int, context_tokens: float) -> 
     return config.roofline().cost(batch, 0.0)
 
 
+def prefill_seconds(config: EngineConfig, tokens: int) -> float:
+    """How long an iteration takes in which a prompt of so many tokens is computed whole, and nothing else."""
+    batch = Batch(
+        prefill_tokens=tokens,
+        prefill_pairs=tokens * tokens / 2,
+        prefill_context=tokens,
+        prefills=1,
+        samples=1,
+    )
+    return config.roofline().cost(batch, 0.0).seconds
+
+
 def requests_per_second(
     config: EngineConfig, prompt: Lengths, output: Lengths, usage_ratio: float, cached_tokens: int = 0
 ) -> float:

@@ -17,7 +17,7 @@ from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
 
 _SECONDS = 1.5
-_RATE_RATIO, _BURST = 1.1, 4.0
+_RATE_RATIO, _BURST = 1.5, 4.0
 """Of what comes, let through, and at once: bursts beyond are turned away."""
 _LEAST = 0.05
 

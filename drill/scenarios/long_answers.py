@@ -19,17 +19,23 @@ _SEQUENCE_RATIO = 0.6
 """Of the sequences that an engine takes at once: beyond these the pool wouldn't be what is short."""
 
 
-def without_reservation(scene: Scene, why: str, change: Callable[[EngineConfig], EngineConfig]) -> Scene:
-    """The scene with its engines at a release before 0.19 and changed. ``why`` V0 can't be told with.
+def without_reservation(
+    scene: Scene,
+    why: str,
+    change: Callable[[EngineConfig], EngineConfig],
+    newest: Release = BEFORE_RESERVATION,
+) -> Scene:
+    """The scene with its engines changed and without the reservation, at a release before 0.19 or not above ``newest``.
 
-    Raises SettingError for a scene with a V0 engine.
+    From 0.19 on it is a setting (``--no-scheduler-reserve-full-isl``). ``why`` V0 can't be told with. Raises
+    SettingError for a scene with a V0 engine.
     """
     if any(config.generation is Generation.V0 for config in scene.engines.values()):
         raise SettingError(why)
     engines = {
         name: change(replace(config, reserve_whole_prompt=False)) for name, config in scene.engines.items()
     }
-    releases = {name: min(scene.release_of(name), BEFORE_RESERVATION) for name in scene.names}
+    releases = {name: min(scene.release_of(name), newest) for name in scene.names}
     return replace(scene, engines=engines, releases={**scene.releases, **releases})
 
 

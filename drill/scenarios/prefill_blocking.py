@@ -2,7 +2,8 @@
 
 The engines take batches as large as a whole prompt (V0: without chunked prefill). While a prompt of tens of thousands
 of tokens is computed nobody gets a token; usage is far from full, nothing is preempted: it is the order of work, not
-its amount. Gaps between tokens have a tail of seconds with a median that is as before.
+its amount. Gaps between tokens have a tail of seconds with a median that is as before: ``head_of_line_ratio`` says for
+which share of the time decodes stood still, ``tpot_p99_seconds`` for how long at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from alerts.causes import Cause
 from drill.scenarios.chat import END, ONSET, chat_fleet
-from drill.scenarios.fleets import rising
+from drill.scenarios.fleets import prefill_seconds, rising
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
@@ -24,8 +25,10 @@ _POOL_SHARE = 0.2
 """Of an engine's pool, in one of the long prompts at most."""
 _MOST_PROMPT_TOKENS = 48_000
 _ANSWER_TOKENS = 20
-_EVERY_SECONDS = 15.0
-"""One a engine."""
+_BLOCKED_RATIO = 0.35
+"""Of an engine's time, in which it computes them."""
+_VARIATION = 0.5
+"""Of the gaps between them: a job that sends one after the other."""
 
 
 def _unchunked(config: EngineConfig) -> EngineConfig:
@@ -43,8 +46,9 @@ def _trouble(scene: Scene, setting: Setting) -> Scene:
     pool = min(each.usable_blocks * each.block_tokens for each in scene.engines.values())
     longest = int(min(_POOL_SHARE * pool, _MOST_PROMPT_TOKENS))
     load = Load(Uniform(longest // 2, longest), Fixed(_ANSWER_TOKENS), tenant="documents", clients=3)
-    rate = rising(len(scene.engines) / _EVERY_SECONDS, (ONSET, END), setting)
-    return unchunked.with_load(open_loop(load, rate, setting.seed + 2)).with_episode(
+    each = (prefill_seconds(config, 3 * longest // 4) for config in unchunked.engines.values())
+    rate = rising(sum(_BLOCKED_RATIO / seconds for seconds in each), (ONSET, END), setting)
+    return unchunked.with_load(open_loop(load, rate, setting.seed + 2, _VARIATION)).with_episode(
         Episode("prefill-blocking", Cause.PREFILL_BLOCKING, ONSET, END, scene.names)
     )
 

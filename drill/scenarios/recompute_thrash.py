@@ -7,6 +7,11 @@ again (``wasted_work_ratio``), tokens a second fall at a full pool, and ``thrash
 brought it about by minutes, until enough of the long answers are done. Engines that let in only whom the free blocks
 hold entirely (V1 from 0.19, V0) preempt under the same load, but somebody has to end first, and half of the work at
 most is done again.
+
+``recompute-unreserved`` is the same on vLLM 0.32, whose reservation somebody has turned off
+(``--no-scheduler-reserve-full-isl``) to let more in at once. That release counts preemptions by request: who finishes
+has been thrown out time and again, and ``pingpong_ratio{method="histogram"}`` says so. Before 0.30 nothing but the
+probe can: there are fewer preemptions than sequences, so that the bound proves none.
 """
 
 from __future__ import annotations
@@ -15,8 +20,14 @@ from dataclasses import replace
 
 from alerts.causes import Cause
 from drill.clients import ClientConfig, Patience
+from drill.expose.release import NEWEST_V1, Release
 from drill.scenarios.chat import chat_fleet, chat_load, chat_rate
-from drill.scenarios.long_answers import long_answers, with_long_answers, without_reservation
+from drill.scenarios.long_answers import (
+    BEFORE_RESERVATION,
+    long_answers,
+    with_long_answers,
+    without_reservation,
+)
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
@@ -45,13 +56,23 @@ def _fleet(setting: Setting) -> Scene:
     return scene.loaded(open_loop(chat_load(), rate, setting.seed))
 
 
-def _trouble(scene: Scene, setting: Setting) -> Scene:
-    eager = without_reservation(scene, _WHY_NOT_V0, lambda config: replace(config, prefix_caching=False))
+def _thrashing(scene: Scene, setting: Setting, name: str, newest: Release) -> Scene:
+    eager = without_reservation(
+        scene, _WHY_NOT_V0, lambda config: replace(config, prefix_caching=False), newest
+    )
     largest = max(eager.engines.values(), key=lambda config: config.usable_blocks * config.block_tokens)
     load = long_answers(largest, _SEQUENCE_TOKENS, _PROMPT_RATIO)
     return with_long_answers(eager, setting, load, _TIMES, (ONSET, END)).with_episode(
-        Episode("recompute-thrash", Cause.RECOMPUTE_THRASH, ONSET, END, scene.names)
+        Episode(name, Cause.RECOMPUTE_THRASH, ONSET, END, scene.names)
     )
+
+
+def _trouble(scene: Scene, setting: Setting) -> Scene:
+    return _thrashing(scene, setting, "recompute-thrash", BEFORE_RESERVATION)
+
+
+def _trouble_unreserved(scene: Scene, setting: Setting) -> Scene:
+    return _thrashing(scene, setting, "recompute-unreserved", NEWEST_V1)
 
 
 RECOMPUTE_THRASH = Scenario(
@@ -60,4 +81,11 @@ RECOMPUTE_THRASH = Scenario(
     "Long answers run the pools dry, and sequences are thrown out and computed again, over and over.",
     _fleet,
     _trouble,
+)
+RECOMPUTE_UNRESERVED = Scenario(
+    "recompute-unreserved",
+    Cause.RECOMPUTE_THRASH,
+    "The same on vLLM 0.32 with its reservation turned off, where preemptions are counted by request.",
+    _fleet,
+    _trouble_unreserved,
 )

@@ -20,7 +20,7 @@ from drill.workload.lengths import Uniform
 from drill.workload.rates import Rate
 from drill.workload.synthetic import Load, open_loop
 
-ONSET, END = 120.0, 240.0
+ONSET, END = 120.0, 600.0
 _BLOCK_TOKENS = 1056
 """As vLLM aligns the attention layers' blocks of a hybrid model with its state-space layers'."""
 _PROMPT_TOKENS, _ANSWER_TOKENS = 100, 200
@@ -51,7 +51,7 @@ def _large_blocks(config: EngineConfig) -> EngineConfig:
 
 
 def _fleet(setting: Setting) -> Scene:
-    scene = chat_fleet(setting, seconds=setting.choose(360, 1_200), clients=PATIENT)
+    scene = chat_fleet(setting, seconds=setting.choose(720, 1_200), clients=PATIENT)
     rate = Rate.constant(_rate(scene.engines.values(), _BEFORE), float(scene.seconds))
     return scene.loaded(open_loop(_LOAD, rate, setting.seed))
 

@@ -56,9 +56,35 @@ def test_an_incident_before_the_sidecar_began_is_not_told_as_one_of_now() -> Non
     storm = of_requests([4] * 1000)
     samples = [rank(float(at), request_preemptions=storm) for at in range(10)]
     assert last(PINGPONG_PHENOMENON, samples) == {}
-    after = of_requests([4] * 1000 + [1] * 9 + [2])
+    after = of_requests([4] * 1000 + [1] * 18 + [2] * 2)
     said = last(PINGPONG_PHENOMENON, [*samples, rank(10.0, request_preemptions=after)])
-    assert said["pingpong_ratio{histogram}"] == pytest.approx(1 / 11)
+    assert said["pingpong_ratio{histogram}"] == pytest.approx(2 / 22)
+
+
+def test_a_few_preemptions_say_nothing_of_a_share() -> None:
+    few = of_requests([1, 2, 3, 3])
+    samples = [rank(0.0, request_preemptions=of_requests([])), rank(1.0, request_preemptions=few)]
+    assert last(PINGPONG_PHENOMENON, samples) == {}
+
+
+def test_one_that_was_thrown_out_time_and_again_counts_whole_where_it_ended_alone() -> None:
+    """In one bucket with all others it would be one of more than 20; what came between two samples is itself."""
+    ended = [0] * 30 + [141] + [0] * 30 + [35]
+    samples = [rank(float(at), request_preemptions=of_requests(ended[:at])) for at in range(len(ended) + 1)]
+    assert last(PINGPONG_PHENOMENON, samples)["pingpong_ratio{histogram}"] == pytest.approx(174 / 176)
+    assert repeat_share(of_requests(ended)) == pytest.approx(114 / 176)
+
+
+@given(st.lists(st.lists(st.integers(0, 200), max_size=6), min_size=1, max_size=40))
+def test_sample_by_sample_it_is_never_above_the_truth(ended: list[list[int]]) -> None:
+    so_far: list[int] = []
+    samples = [rank(0.0, request_preemptions=of_requests([]))]
+    for at, some in enumerate(ended, 1):
+        so_far = [*so_far, *some]
+        samples.append(rank(float(at), request_preemptions=of_requests(so_far)))
+    told = last(PINGPONG_PHENOMENON, samples).get("pingpong_ratio{histogram}")
+    if told is not None:
+        assert (repeat_share(of_requests(so_far)) or 0.0) - 1e-12 <= told <= true_share(so_far) + 1e-12
 
 
 def test_requests_that_ended_without_a_first_token_make_no_bound() -> None:
