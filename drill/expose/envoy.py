@@ -154,7 +154,7 @@ def _histogram(name: str, told: Sequence[tuple[str, TimesTold | None]]) -> list[
         if times is None:
             continue
         for bound, count in zip(BOUNDS_MS, times.at_most, strict=True):
-            at = "+Inf" if math.isinf(bound) else f"{bound:g}"
+            at = "+Inf" if math.isinf(bound) else f"{bound:.10g}"
             lines.append(f'{name}_bucket{{{labels},le="{at}"}} {count}')
         lines.append(f"{name}_sum{{{labels}}} {times.total_ms!r}")
         lines.append(f"{name}_count{{{labels}}} {times.at_most[-1]}")

@@ -13,8 +13,9 @@ from drill.scenarios.gateway_breaker import GATEWAY_BREAKER
 from drill.scenarios.gateway_slow import GATEWAY_SLOW
 from drill.scenarios.gateway_too_tight import GATEWAY_TOO_TIGHT
 from drill.scenarios.gpu_lost import GPU_LOST
-from drill.scenarios.incident import INCIDENT, INCIDENT_PAGES
+from drill.scenarios.incident import INCIDENT, INCIDENT_PAGES, INCIDENT_SWAP_FULL
 from drill.scenarios.kv_leak import KV_LEAK
+from drill.scenarios.long_prompts import LONG_PROMPTS
 from drill.scenarios.metric_rename import METRIC_RENAME
 from drill.scenarios.offload_thrash import OFFLOAD_THRASH
 from drill.scenarios.orphans import ORPHANS
@@ -46,7 +47,9 @@ SCENARIOS: Mapping[str, Scenario] = {
         GPU_LOST,
         INCIDENT,
         INCIDENT_PAGES,
+        INCIDENT_SWAP_FULL,
         KV_LEAK,
+        LONG_PROMPTS,
         METRIC_RENAME,
         OFFLOAD_THRASH,
         ORPHANS,

@@ -52,4 +52,5 @@ COLLECTIVE_SLOW = Scenario(
     "The all-reduces of an engine take so much longer that its tokens take three times as long.",
     _fleet,
     _trouble,
+    alerts=("CollectivesSlow",),
 )

@@ -72,4 +72,5 @@ ENGINE_DEADLOCKED = Scenario(
     "A prompt that is larger than the pool blocks an engine's queue for ever: requests wait and none runs.",
     _fleet,
     _trouble,
+    alerts=("EngineDeadlocked",),
 )

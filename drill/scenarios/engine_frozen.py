@@ -28,4 +28,5 @@ ENGINE_FROZEN = Scenario(
     "An engine stands still for three minutes with sequences in it.",
     chat_fleet,
     _trouble,
+    alerts=("EngineFrozen", "DecodeStalled"),
 )

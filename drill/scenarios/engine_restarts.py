@@ -41,4 +41,5 @@ ENGINE_RESTARTS = Scenario(
     "An engine dies and is started again, four times within six minutes.",
     _fleet,
     _trouble,
+    alerts=("EngineRestarting",),
 )

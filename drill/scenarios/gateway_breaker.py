@@ -28,4 +28,5 @@ GATEWAY_BREAKER = Scenario(
     "A breaker of the gateway opens at less than half of what is in flight, and the engines have room.",
     chat_fleet,
     _trouble,
+    alerts=("GatewayBreakerOpen",),
 )

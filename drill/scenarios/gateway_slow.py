@@ -40,4 +40,5 @@ GATEWAY_SLOW = Scenario(
     "A filter of the gateway grows slow, and refusals take seconds instead of milliseconds.",
     chat_fleet,
     _trouble,
+    alerts=("GatewayRejectsSlowly",),
 )

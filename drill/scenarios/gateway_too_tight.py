@@ -31,4 +31,5 @@ GATEWAY_TOO_TIGHT = Scenario(
     "The gateway lets through a third of what comes, and the engines stand half empty.",
     chat_fleet,
     _trouble,
+    alerts=("GatewayTooTight", "GatewayRejecting"),
 )

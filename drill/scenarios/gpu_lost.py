@@ -22,5 +22,10 @@ def _trouble(scene: Scene, _setting: Setting) -> Scene:
 
 
 GPU_LOST = Scenario(
-    "gpu-lost", Cause.GPU_LOST, "A GPU falls off the bus, and its engine dies of it.", chat_fleet, _trouble
+    "gpu-lost",
+    Cause.GPU_LOST,
+    "A GPU falls off the bus, and its engine dies of it.",
+    chat_fleet,
+    _trouble,
+    alerts=("GpuLost", "GpuXid", "EngineDown"),
 )

@@ -10,6 +10,8 @@ sequence every few seconds and nobody new is let in; when the orphans' connectio
 back at once, and a queue of requests whose clients are gone is computed before the living. It doesn't end by itself.
 PCIe stays at a few per cent of its link while it lasts: V0 copies blocks in pieces of 4 KiB. ``incident-pages`` is the
 same with blocks that are copied in one piece (``Copies.PAGES``), which fills the link, for as long as a copy takes.
+``incident-swap-full`` is the same with 16 GB of swap space a GPU: ``swap_tier_used_ratio`` rises, and where somebody
+has to be swapped and the pool on the host is full, the engine dies with all that is in it, and is started again.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from drill.scenarios.fleets import decode_cost, engine_config, names
 from drill.scenarios.incident_postmortem import POSTMORTEM
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
-from drill.scenarios.setting import Setting
+from drill.scenarios.setting import Setting, SettingError
 from drill.serving.config import Copies, EngineConfig, Generation
 from drill.serving.request import PreemptionMode
 from drill.serving.step_time import Batch
@@ -66,7 +68,7 @@ class Kind(NamedTuple):
 
 CHATTING, READING = Kind(CHAT, 1.0), Kind(DOCUMENTS, 10.0)
 BATCHED_TOKENS = 131_072
-SWAP_BYTES_GPU = 40e9
+SWAP_BYTES_GPU, SMALL_SWAP_BYTES_GPU = 40e9, 16e9
 TENSOR_PARALLEL = 8
 _CHAT_POOL_RATIO = 0.0555
 _READING_POOL_RATIO = 0.03
@@ -146,7 +148,7 @@ def sessions(kind: Kind, count: float, begin: tuple[float, float], seed: int) ->
     return closed_loop(kind.load, rate, seed, think_seconds=kind.think_seconds)
 
 
-def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
+def _fleet(setting: Setting, copies: Copies = Copies.PIECES, swap_bytes_gpu: float = SWAP_BYTES_GPU) -> Scene:
     course = course_of(setting)
     generation = setting.generation or Generation.V0
     swaps = generation is Generation.V0
@@ -160,7 +162,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES) -> Scene:
         prefix_caching=False,
         max_batched_tokens=BATCHED_TOKENS,
         preemption=PreemptionMode.SWAP if swaps else None,
-        swap_bytes_gpu=SWAP_BYTES_GPU,
+        swap_bytes_gpu=swap_bytes_gpu,
         copies=copies,
     )
     engines = dict.fromkeys(names(setting, 2, 12), config)
@@ -211,6 +213,16 @@ def _trouble(scene: Scene, setting: Setting, name: str = "incident") -> Scene:
     )
 
 
+def _fleet_with_little_swap(setting: Setting) -> Scene:
+    if setting.generation is Generation.V1:
+        raise SettingError("incident-swap-full: V1 has no swap space that could be full: take generation v0")
+    return _fleet(setting, swap_bytes_gpu=SMALL_SWAP_BYTES_GPU)
+
+
+def _trouble_with_little_swap(scene: Scene, setting: Setting) -> Scene:
+    return _trouble(scene, setting, "incident-swap-full")
+
+
 def _trouble_with_pages(scene: Scene, setting: Setting) -> Scene:
     return _trouble(scene, setting, "incident-pages")
 
@@ -230,6 +242,7 @@ INCIDENT = Scenario(
     _fleet,
     _trouble,
     POSTMORTEM,
+    alerts=("KvSequencesSwapped", "KvSwapEnabled"),
 )
 INCIDENT_PAGES = Scenario(
     "incident-pages",
@@ -238,4 +251,13 @@ INCIDENT_PAGES = Scenario(
     partial(_fleet, copies=Copies.PAGES),
     _trouble_with_pages,
     POSTMORTEM,
+    alerts=("KvSequencesSwapped",),
+)
+INCIDENT_SWAP_FULL = Scenario(
+    "incident-swap-full",
+    Cause.SWAP_THRASH,
+    "The incident on engines with less swap space: it fills, and an engine that has to swap then dies.",
+    _fleet_with_little_swap,
+    _trouble_with_little_swap,
+    alerts=("KvSequencesSwapped", "SwapPoolFilling"),
 )

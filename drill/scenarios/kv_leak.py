@@ -39,4 +39,5 @@ KV_LEAK = Scenario(
     "An engine loses a third of its KV blocks within three minutes; later its load ends.",
     _fleet,
     _trouble,
+    alerts=("KvLeaking",),
 )

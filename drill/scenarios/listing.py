@@ -14,7 +14,10 @@ _MINUTE, _HOUR = 60, 3600
 
 
 def as_json(scenarios: Iterable[Scenario]) -> str:
-    """One object each; ``cause`` is null where nothing goes wrong. Sizes are those without further options."""
+    """One object each; ``cause`` is null where nothing goes wrong. Sizes are those without further options.
+
+    ``alerts``: those that are its own.
+    """
     return json.dumps([_entry(each) for each in scenarios], indent=2)
 
 
@@ -36,6 +39,7 @@ def _entry(scenario: Scenario) -> dict[str, Any]:
         "name": scenario.name,
         "cause": None if scenario.cause is None else scenario.cause.value,
         "summary": scenario.summary,
+        "alerts": list(scenario.alerts),
     }
     for size in Size:
         scene = scenario.scene(Setting(size))

@@ -43,4 +43,5 @@ METRIC_RENAME = Scenario(
     "An engine is upgraded, and its KV usage is called something else from then on.",
     _fleet,
     _trouble,
+    alerts=("SignalAbsent",),
 )

@@ -51,4 +51,5 @@ ORPHANS = Scenario(
     "The gateway keeps to itself that clients leave, and engines work on for nobody.",
     _fleet,
     _trouble,
+    alerts=("OrphanedKv",),
 )

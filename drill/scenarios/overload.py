@@ -36,4 +36,5 @@ OVERLOAD = Scenario(
     "More than the engines can do for four minutes: honest queues, no thrashing.",
     _fleet,
     _trouble,
+    alerts=("KvDemandBeyondPool", "KvExhaustionNear", "KvCachePressure", "SloFirstTokenBurnFast"),
 )

@@ -30,4 +30,5 @@ PCIE_DOWNGRADED = Scenario(
     "The PCIe links of an engine's GPUs run with 4 of their lanes for four minutes.",
     chat_fleet,
     _trouble,
+    alerts=("PcieLinkDowngraded",),
 )

@@ -31,4 +31,5 @@ PCIE_OTHER_TENANT = Scenario(
     "Somebody else fills the PCIe links of an engine's GPUs for four minutes.",
     chat_fleet,
     _trouble,
+    alerts=("PcieSaturatedByOthers",),
 )

@@ -11,24 +11,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alerts.causes import Cause
-from drill.scenarios.chat import END, ONSET, chat_fleet
+from drill.scenarios.chat import END, ONSET, chat_fleet, chat_load, chat_rate
 from drill.scenarios.fleets import prefill_seconds, rising
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
 from drill.serving.config import EngineConfig, Generation
 from drill.workload.lengths import Fixed, Uniform
+from drill.workload.rates import Rate
 from drill.workload.synthetic import Load, open_loop
 
 _WHOLE_PROMPT_TOKENS = 131_072
+_USAGE_RATIO = 0.2
+"""Of the pools, which are whole at the small size too: a long prompt is to be no large part of one."""
 _POOL_SHARE = 0.2
 """Of an engine's pool, in one of the long prompts at most."""
 _MOST_PROMPT_TOKENS = 48_000
 _ANSWER_TOKENS = 20
-_BLOCKED_RATIO = 0.35
+_BLOCKED_RATIO = 0.4
 """Of an engine's time, in which it computes them."""
 _VARIATION = 0.5
 """Of the gaps between them: a job that sends one after the other."""
+
+
+def _fleet(setting: Setting) -> Scene:
+    scene = chat_fleet(setting, gpu_blocks=None)
+    rate = Rate.constant(chat_rate(scene, _USAGE_RATIO), float(scene.seconds))
+    return scene.loaded(open_loop(chat_load(), rate, setting.seed))
 
 
 def _unchunked(config: EngineConfig) -> EngineConfig:
@@ -57,6 +66,7 @@ PREFILL_BLOCKING = Scenario(
     "prefill-blocking",
     Cause.PREFILL_BLOCKING,
     "Long prompts, computed whole, stop all other streams for seconds each.",
-    chat_fleet,
+    _fleet,
     _trouble,
+    alerts=("HeadOfLineBlocking",),
 )

@@ -54,4 +54,5 @@ PREFIX_COLLAPSE = Scenario(
     "Prompts begin with something of their own for four minutes, and the prefix cache stops paying.",
     shared_fleet,
     _trouble,
+    alerts=("PrefixHitsCollapsed",),
 )

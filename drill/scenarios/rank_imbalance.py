@@ -82,4 +82,5 @@ RANK_IMBALANCE = Scenario(
     "Routing by prefix without a bound sends a busy tenant to one of an engine's two ranks.",
     _fleet,
     _trouble,
+    alerts=("RanksOutOfBalance",),
 )

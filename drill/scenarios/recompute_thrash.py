@@ -81,6 +81,7 @@ RECOMPUTE_THRASH = Scenario(
     "Long answers run the pools dry, and sequences are thrown out and computed again, over and over.",
     _fleet,
     _trouble,
+    alerts=("KvThrashing",),
 )
 RECOMPUTE_UNRESERVED = Scenario(
     "recompute-unreserved",
@@ -88,4 +89,5 @@ RECOMPUTE_UNRESERVED = Scenario(
     "The same on vLLM 0.32 with its reservation turned off, where preemptions are counted by request.",
     _fleet,
     _trouble_unreserved,
+    alerts=("KvThrashing", "KvPingPong"),
 )

@@ -19,8 +19,10 @@ writes, is in [drill.md](drill.md).
 
 Each is a fleet that is well under its load, and what goes wrong in it. They compose: `thrashold drill run
 engine-frozen --with pcie-other-tenant` does both to the fleet of the first. They move: `--model`, `--gpu`,
-`--generation`, `--engines`, `--ramp` and `--seed` give the same story elsewhere. Which alerts name a cause is in
-[alerts.md](alerts.md).
+`--generation`, `--engines`, `--ramp` and `--seed` give the same story elsewhere.
+
+Each has the alerts that are its own ([alerts.md](alerts.md)): they fire on it. Others fire beside them, of what follows
+from it: clients that wait, neighbours that get the load.
 """
 
 
@@ -31,8 +33,17 @@ def page(scenarios: Mapping[str, Scenario] = SCENARIOS) -> str:
         small, full = (_size(scenario.scene(Setting(size))) for size in Size)
         cause = "none" if scenario.cause is None else f"`{scenario.cause.value}`"
         rows.append(f"| [{name}](#{name}) | {cause} | {scenario.summary} | {small} | {full} |")
-    told = [f"## {name}\n\n{scenario.story}\n" for name, scenario in sorted(scenarios.items())]
+    told = [
+        f"## {name}\n\n{scenario.story}\n{_alerts(scenario)}" for name, scenario in sorted(scenarios.items())
+    ]
     return "\n".join((_HEAD, *rows, "", *told))
+
+
+def _alerts(scenario: Scenario) -> str:
+    if not scenario.alerts:
+        return ""
+    links = ", ".join(f"[{name}](runbooks/{name}.md)" for name in scenario.alerts)
+    return f"\nAlerts of its own: {links}.\n"
 
 
 def _size(scene: Scene) -> str:

@@ -67,4 +67,5 @@ RETRY_STORM = Scenario(
     "After a burst clients leave at their timeout and ask again at once, and few are answered.",
     _fleet,
     _trouble,
+    alerts=("RetryStorm", "SloTokenPaceBurnFast"),
 )

@@ -25,6 +25,9 @@ _SEEDS_APART = 1_000_003
 class Scenario:
     """``cause`` None: nothing goes wrong, whatever it looks like. ``summary``: one sentence.
 
+    ``alerts``: names of its own, which have to fire on it where nobody moves it. Others fire beside them, of what
+    follows from it: clients that wait, neighbours that get the load.
+
     ``fleet`` makes the fleet under the load that it is there for; ``trouble`` adds to any scene what goes wrong, its
     episode among it. Both may raise SettingError or EngineConfigError for a setting that can't be.
     """
@@ -36,6 +39,7 @@ class Scenario:
     trouble: Callable[[Scene, Setting], Scene]
     published: Published | None = None
     """What is known of it from elsewhere."""
+    alerts: tuple[str, ...] = ()
 
     @property
     def story(self) -> str:

@@ -26,4 +26,5 @@ SIDECAR_BLIND = Scenario(
     "The driver of a machine hangs for four minutes, and its GPUs can't be read.",
     chat_fleet,
     _trouble,
+    alerts=("SidecarBlind",),
 )

@@ -70,4 +70,5 @@ TAIL_WASTE = Scenario(
     "Short requests stand in blocks of a thousand tokens: the pool is full, and four of five slots are empty.",
     _fleet,
     _trouble,
+    alerts=("TailWaste",),
 )

@@ -122,11 +122,7 @@ def test_causes_alone_never_wake_anybody() -> None:
 
 NO_SCENARIO = {
     Cause.SLO_MISSED: "what users feel of many causes",
-    Cause.LONG_PROMPTS: "a quota, not a fault",
     Cause.ENGINE_DOWN: "gpu-lost has it",
-    Cause.ENGINE_RESTARTS: "an engine that dies of a full swap pool is started over and over",
-    Cause.RANK_IMBALANCE: "the drill's engines have one rank each",
-    Cause.GATEWAY_BREAKER: "a limit, not a fault",
     Cause.NOT_WATCHED: "the drill's sidecar is always there",
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from drill.expose.envoy import Cluster, Listener, page
+from drill.gateway_times import TimesTold
 from exporter.dialects.envoy import EnvoyDialect
 from exporter.dialects.gateway_dialect import Asked
 from exporter.exposition import Reader
@@ -58,6 +60,19 @@ def test_the_sidecar_reads_a_gateways_numbers_in_it() -> None:
         Outcome.CLIENT_LEFT: 4,
     }
     assert [breaker.kind for breaker in sample.breakers if breaker.is_open] == ["requests"]
+
+
+def test_histograms_are_told_bucket_for_bucket_as_the_recorded_ones_are() -> None:
+    request = TimesTold((2, 3, 6, 7, *[9] * 6, *[10] * 10), 2103.998)
+    upstream = TimesTold((2, 4, 6, 6, *[7] * 16), 28.681)
+    told = page(
+        replace(LISTENER, times=request), [replace(CLUSTERS[0], times=upstream), CLUSTERS[1]]
+    ).splitlines()
+    histograms = [line for line in told if "_rq_time" in line and "_rq_timeout" not in line]
+    real = [line for line in REAL.splitlines() if "envoy_server_live" in line or line in histograms]
+    assert [line for line in told if "_sum{" not in line and line in real] == real
+    # both sums, which a real one writes to 28 places
+    assert len([line for line in histograms if line not in real]) == 2
 
 
 def test_without_a_token_bucket_there_is_nothing_of_one() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from statistics import median
+
+import pytest
+
 from drill.scenarios.setting import Setting
 from drill.second import EngineState
 from tests.drill.scenarios.played import Played, played
@@ -127,6 +131,62 @@ def test_a_tight_gateway_rejects_while_engines_have_room() -> None:
     assert rejected[-1] == run.seconds[-1].clients.rejected
 
 
+def test_a_breaker_below_what_is_in_flight_stands_open_and_engines_have_room() -> None:
+    run = played("gateway-breaker", 300)
+    assert set(before(run, "gateway_breaker_open")) == {0.0}
+    stands = after(run, "gateway_breaker_open")
+    assert sum(stands) / len(stands) > 0.7
+    assert after(run, "gateway_requests_total", "overflow")[-1] > 50
+    assert max(after(run, "kv_usage_ratio", wait=60)) < 0.35
+
+
+def test_a_slow_filter_is_what_refusals_wait_for_and_no_engine_sees_it() -> None:
+    run = played("gateway-slow", 330)
+    assert max(before(run, "gateway_reject_p99_seconds")) < 0.001
+    # 1.5 s, of which its bucket tells that it is between 1 and 2.5
+    slow = after(run, "gateway_reject_p99_seconds", wait=90)
+    assert len(slow) > 30
+    assert 1.0 < min(slow) <= max(slow) <= 2.5
+    assert max(after(run, "ttft_p50_seconds")) < 1.0
+    rejected = after(run, "gateway_requests_total", "rejected")[-1]
+    assert 0 < rejected < 0.1 * run.seconds[-1].clients.attempts
+
+
+def test_a_prompt_that_never_fits_stops_an_engine_until_it_is_restarted() -> None:
+    run = played("engine-deadlocked", 300)
+    assert set(before(run, "engine_deadlocked")) == {0.0}
+    late = after(run, "engine_deadlocked", HIT, wait=105)
+    assert set(late) == {1.0}
+    assert set(after(run, "engine_deadlocked", WELL)) == {0.0}
+    last = run.seconds[-1].engines[0]
+    assert last.state is EngineState.SERVING
+    assert last.gauges is not None
+    assert (last.gauges.running, last.gauges.usage_ratio) == (0, 0.0)
+    assert last.gauges.waiting > 10
+    # nothing says that it stands still: there is nothing in it that could go on
+    assert set(after(run, "engine_frozen", HIT)) == {0.0}
+
+
+def test_an_engine_that_dies_and_comes_back_is_counted_each_time() -> None:
+    run = played("engine-restarts", 460)
+    assert set(before(run, "engine_restarts_total")) == {0.0}
+    assert run.values("engine_restarts_total", HIT)[-1] == run.seconds[-1].engines[0].life == 3
+    assert set(run.values("engine_restarts_total", WELL)) == {0.0}
+    down = [second for second in run.seconds if second.engines[0].state is EngineState.DEAD]
+    assert len(down) == 3 * 60
+
+
+def test_a_busy_tenant_on_one_rank_is_told_of_the_engine() -> None:
+    run = played("rank-imbalance", 330)
+    assert run.scene.servers == {HIT: (HIT, f"{HIT}/1")}
+    assert max(before(run, "rank_imbalance_ratio", HIT)) < 1.4
+    assert min(after(run, "rank_imbalance_ratio", HIT, wait=90)) > 1.5
+    held = sorted(
+        each.gauges.running + each.gauges.waiting for each in run.seconds[-1].engines if each.gauges
+    )
+    assert held[1] > 3 * held[0]
+
+
 def test_a_collapsed_prefix_cache_costs_prefill_and_time_to_first_token() -> None:
     run = played("prefix-collapse", 340)
     assert min(before(run, "prefix_hit_ratio", HIT)) > 0.85
@@ -144,6 +204,20 @@ def test_prompts_computed_whole_stall_the_others_while_the_pool_has_room() -> No
     assert max(after(run, "thrashing")) == 0
     usual, now = before(run, "tpot_p50_seconds", HIT), after(run, "tpot_p50_seconds", HIT)
     assert max(now) < 1.5 * max(usual)
+    assert max(before(run, "head_of_line_ratio")) < 0.1
+    told, true = after(run, "head_of_line_ratio", HIT, wait=60)[-1], stood_still_ratio(run, 60)
+    assert told == pytest.approx(true, rel=0.25)
+    assert told > 0.2
+
+
+def stood_still_ratio(run: Played, seconds: int) -> float:
+    """Share of the last so many seconds in which decodes waited for a prompt, half a second or more at a time."""
+    results = [result for second in run.engine(len(run.seconds) - seconds) for result in second.results]
+    usual = median(
+        each.seconds / each.iterations for each in results if each.decode_tokens and not each.prefill_tokens
+    )
+    waits = [each.seconds - usual for each in results if each.prefill_tokens]
+    return sum(wait for wait in waits if wait >= 0.5) / seconds
 
 
 def test_overload_queues_and_does_not_thrash() -> None:

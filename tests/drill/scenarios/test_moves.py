@@ -70,7 +70,7 @@ def test_wherever_it_is_moved_there_is_a_scene_or_words(scenario: Scenario, size
             check(scene)
     assert scenes["not at all"] is not None
     assert scenes["one engine"] is not None
-    assert len(scenes["one engine"].engines) == 1
+    assert len(scenes["one engine"].servers) == 1
 
 
 @EVERY

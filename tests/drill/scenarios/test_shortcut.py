@@ -74,7 +74,9 @@ class Shortcut:
         for second in self._fleet.run(seconds):
             marked = second.seconds % EVERY == 0 or bool(second.actions)
             observations = {each.status.name: each for each in self._watch.observe(second)}
-            for engine, told in zip(self._watch.engines, second.engines, strict=True):
+            places = {each.name: each for each in second.engines}
+            for engine in self._watch.engines:
+                told = places[engine.name]
                 if marked or told.life != self._lives[engine.name]:
                     self._due.add(engine.name)
                 self._lives[engine.name] = told.life

@@ -15,7 +15,7 @@ _SETTLED = 30
 
 @pytest.fixture(scope="module")
 def run() -> Played:
-    return played("tail-waste", 330, ALONE)
+    return played("tail-waste", 720, ALONE)
 
 
 def test_the_pool_is_full_while_most_of_its_slots_are_empty(run: Played) -> None:
