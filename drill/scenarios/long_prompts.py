@@ -1,8 +1,9 @@
 """A tenant sends prompts beyond the quota of 64k tokens: one in twelve, and they hold most of what is held.
 
 Prompts are computed in chunks, so that nobody stands still for them; but each of them holds as much of the pool as
-dozens of others, and the chunks that it takes make all tokens beside it slower meanwhile. ``long_prompt_ratio`` tells
-their share of what has ended within five minutes. Nothing is broken: it is an agreement that isn't kept.
+dozens of others, the chunks that it takes make all tokens beside it slower, and first tokens are late.
+``long_prompt_ratio`` tells their share of what has ended within five minutes. Nothing is broken: it is an agreement that
+isn't kept.
 """
 
 from __future__ import annotations

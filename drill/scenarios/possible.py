@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 
 from alerts.causes import Cause
-from drill.actions import LoseGpu, Restart
+from drill.actions import Crash, LoseGpu, Restart
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import SettingError
 
-_MENDED_BY_A_RESTART = frozenset({Cause.ENGINE_FROZEN, Cause.KV_LEAK})
+_MENDED_BY_A_RESTART = frozenset({Cause.ENGINE_FROZEN, Cause.KV_LEAK, Cause.ENGINE_DEADLOCKED})
 
 
 def possible(scene: Scene) -> Scene:
@@ -41,9 +41,9 @@ def _true(scene: Scene, episode: Episode) -> Episode:
 def _until_a_restart(scene: Scene, episode: Episode) -> Episode:
     """A draining engine is as it was until it is stopped, at the latest when its time to drain is up."""
     stopped = [
-        (at, at + action.drain_seconds)
+        (at, at + (action.drain_seconds if isinstance(action, Restart) else 0.0))
         for at, action in scene.plan
-        if isinstance(action, Restart)
+        if isinstance(action, Restart | Crash)
         and action.engine in episode.affected
         and episode.onset_seconds <= at < episode.end_seconds
     ]
