@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from drill.expose.release import Release
 from drill.scenarios.fleets import requests_per_second, rising
@@ -39,14 +40,22 @@ def without_reservation(
     return replace(scene, engines=engines, releases={**scene.releases, **releases})
 
 
-def long_answers(config: EngineConfig, sequence_tokens: int, prompt_ratio: float) -> Load:
-    """Requests of which the mean one holds ``sequence_tokens`` of a pool over its life, and its prompt that share.
+class LongAnswers(NamedTuple):
+    """The mean one holds ``sequence_tokens`` of a pool over its life, of which ``prompt_ratio`` are its prompt.
 
-    More tokens where the pool would take more sequences of that length than the engine does.
+    More tokens where the pool would take more sequences of that length than the engine does. ``times``: the rate, over
+    that at which they alone would fill the pools.
     """
+
+    sequence_tokens: int
+    prompt_ratio: float
+    times: float
+
+
+def _load(config: EngineConfig, kind: LongAnswers) -> Load:
     pool = config.usable_blocks * config.block_tokens
-    held = max(sequence_tokens, round(pool / (_SEQUENCE_RATIO * config.max_sequences)))
-    prompt = max(1, round(prompt_ratio * held))
+    held = max(kind.sequence_tokens, round(pool / (_SEQUENCE_RATIO * config.max_sequences)))
+    prompt = max(1, round(kind.prompt_ratio * held))
     answer = 2 * (held - prompt)
     return Load(
         LogNormal(prompt, 0.5, least=max(1, prompt // 4), most=4 * prompt),
@@ -56,14 +65,14 @@ def long_answers(config: EngineConfig, sequence_tokens: int, prompt_ratio: float
     )
 
 
-def with_long_answers(
-    scene: Scene, setting: Setting, load: Load, times: float, span: tuple[float, float]
-) -> Scene:
-    """``times`` the rate at which that load alone would fill the pools of the scene, between two times, beside its own.
+def with_long_answers(scene: Scene, setting: Setting, kind: LongAnswers, span: tuple[float, float]) -> Scene:
+    """The scene with such requests between two times, beside its own.
 
     Raises SettingError where engines would only prefill, and for a ramp that is longer.
     """
+    largest = max(scene.engines.values(), key=lambda config: config.usable_blocks * config.block_tokens)
+    load = _load(largest, kind)
     full = sum(
         requests_per_second(config, load.prompt, load.output, 1.0) for config in scene.engines.values()
     )
-    return scene.with_load(open_loop(load, rising(times * full, span, setting), setting.seed + 3))
+    return scene.with_load(open_loop(load, rising(kind.times * full, span, setting), setting.seed + 3))

@@ -2,8 +2,8 @@
 
 Prompts are computed in chunks, so that nobody stands still for them; but each of them holds as much of the pool as
 dozens of others, the chunks that it takes make all tokens beside it slower, and first tokens are late.
-``long_prompt_ratio`` tells their share of what has ended within five minutes. Nothing is broken: it is an agreement that
-isn't kept.
+``long_prompt_ratio`` tells their share of what has ended within five minutes. Nothing is broken: it is an agreement
+that isn't kept.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from alerts.causes import Cause
 from drill.clients import ClientConfig, Patience
 from drill.scenarios.chat import ANSWERS, PROMPTS, USAGE_RATIO, chat_fleet
 from drill.scenarios.fleets import requests_per_second
-from drill.scenarios.long_answers import long_answers, with_long_answers, without_reservation
+from drill.scenarios.long_answers import LongAnswers, with_long_answers, without_reservation
 from drill.scenarios.scenario import Scenario
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting
@@ -27,9 +27,7 @@ from drill.workload.rates import Rate
 from drill.workload.synthetic import Load, open_loop
 
 ONSET, END = 180.0, 330.0
-_TIMES = 1.3
-_SEQUENCE_TOKENS = 12_000
-_PROMPT_RATIO = 0.7
+_ANSWERS = LongAnswers(12_000, 0.7, 1.3)
 _TIER_POOLS = 2.0
 """The tier's size over the pool's."""
 _LINK_SHARERS = 8
@@ -56,9 +54,7 @@ def _fleet(setting: Setting) -> Scene:
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
     eager = without_reservation(scene, _WHY_NOT_V0, _offloading)
-    largest = max(eager.engines.values(), key=lambda config: config.usable_blocks * config.block_tokens)
-    load = long_answers(largest, _SEQUENCE_TOKENS, _PROMPT_RATIO)
-    return with_long_answers(eager, setting, load, _TIMES, (ONSET, END)).with_episode(
+    return with_long_answers(eager, setting, _ANSWERS, (ONSET, END)).with_episode(
         Episode("offload-thrash", Cause.OFFLOAD_THRASH, ONSET, END, scene.names)
     )
 

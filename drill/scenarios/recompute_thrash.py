@@ -24,7 +24,7 @@ from drill.expose.release import NEWEST_V1, Release
 from drill.scenarios.chat import chat_fleet, chat_load, chat_rate
 from drill.scenarios.long_answers import (
     BEFORE_RESERVATION,
-    long_answers,
+    LongAnswers,
     with_long_answers,
     without_reservation,
 )
@@ -37,9 +37,7 @@ from drill.workload.synthetic import open_loop
 ONSET, END = 120.0, 270.0
 _USAGE_RATIO = 0.12
 """With prefixes that are held once; without a cache each sequence has its own."""
-_TIMES = 1.25
-_SEQUENCE_TOKENS = 1_800
-_PROMPT_RATIO = 0.17
+_ANSWERS = LongAnswers(1_800, 0.17, 1.25)
 _WHY_NOT_V0 = (
     "recompute-thrash: V0 lets a preempted sequence back only once all of it fits, and recomputes no more than plain "
     "contention does: take generation v1"
@@ -60,9 +58,7 @@ def _thrashing(scene: Scene, setting: Setting, name: str, newest: Release) -> Sc
     eager = without_reservation(
         scene, _WHY_NOT_V0, lambda config: replace(config, prefix_caching=False), newest
     )
-    largest = max(eager.engines.values(), key=lambda config: config.usable_blocks * config.block_tokens)
-    load = long_answers(largest, _SEQUENCE_TOKENS, _PROMPT_RATIO)
-    return with_long_answers(eager, setting, load, _TIMES, (ONSET, END)).with_episode(
+    return with_long_answers(eager, setting, _ANSWERS, (ONSET, END)).with_episode(
         Episode(name, Cause.RECOMPUTE_THRASH, ONSET, END, scene.names)
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from drill.clients import ClientConfig, Patience
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.chat import chat_fleet
-from drill.scenarios.long_answers import long_answers, with_long_answers
+from drill.scenarios.long_answers import LongAnswers, with_long_answers
 from drill.scenarios.scene import Scene
 from drill.scenarios.setting import Setting
 from drill.serving.config import Generation
@@ -25,17 +25,15 @@ from exporter.sample import RankSample
 from exporter.signal import PEAK_SECONDS
 from exporter.window import Window
 
-_ANSWERS, _DOCUMENTS = (1_800, 0.17), (7_000, 0.7)
-"""Tokens that the mean sequence holds, and its prompt's share of them."""
+_ANSWERS, _DOCUMENTS = LongAnswers(1_800, 0.17, 0.9), LongAnswers(7_000, 0.7, 0.9)
 
 
-def _contention(kind: tuple[int, float], **engine: object) -> Callable[[int], Scene]:
+def _contention(kind: LongAnswers, **engine: object) -> Callable[[int], Scene]:
     def make(seed: int) -> Scene:
         setting = Setting(seed=seed, engines=1)
         patient = ClientConfig(timeout_seconds=120, patience=Patience.FIRST_TOKEN, retries=0)
         scene = chat_fleet(setting, seconds=360, clients=patient, **engine)
-        (config,) = scene.engines.values()
-        return with_long_answers(scene, setting, long_answers(config, *kind), 0.9, (60.0, 300.0))
+        return with_long_answers(scene, setting, kind, (60.0, 300.0))
 
     return make
 
