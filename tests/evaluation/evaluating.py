@@ -1,0 +1,129 @@
+"""The rule file as it is rendered, over a run, by a real Prometheus: when each alert was pending, fired and ended."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from alerts.pack_settings import PackSettings
+from alerts.render import rule_file
+from analysis.firing import Episode, episodes
+from tests.evaluation.scrapes import SCRAPE_SECONDS, write_scrapes
+from tests.support.prometheus import Labels, Prometheus, serving
+
+EVALUATION_SECONDS = 15.0
+_DURATION = re.compile(r"(\d+)s")
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """An episode of an alert that fired, with the labels that Alertmanager gets."""
+
+    alert: str
+    labels: Mapping[str, str]
+    episode: Episode
+
+    @property
+    def at(self) -> float:
+        """When it fired."""
+        assert self.episode.fired_at is not None
+        return self.episode.fired_at
+
+    @property
+    def subject(self) -> str:
+        """What it is about: its labels but those that all have."""
+        return " ".join(value for name, value in self.labels.items() if name not in _COMMON)
+
+
+_COMMON = frozenset({"alertname", "cluster", "severity", "cause", "model_name", "rank", "instance", "job"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What fired in a run, in order, and from when till when was looked."""
+
+    fired: Sequence[Fired]
+    start: float
+    end: float
+    queries: Mapping[str, Mapping[Labels, Mapping[float, float]]] = field(default_factory=dict)
+
+
+def evaluate(
+    recording: Path, chance: int, *, settings: PackSettings | None = None, queries: Sequence[str] = ()
+) -> Evaluated:
+    """Evaluate the pack every 15 s over a recording. ``queries``: further expressions to give the values of.
+
+    ``chance`` moves scrapes and evaluations against the clock and each other, as they are in real life: a Prometheus
+    spreads both by hashes.
+    """
+    phase = (chance * 7.3) % SCRAPE_SECONDS
+    offset = (chance * 4.1) % EVALUATION_SECONDS
+    groups = yaml.safe_load(rule_file(settings or PackSettings()))["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    with tempfile.TemporaryDirectory(prefix="evaluation-") as folder:
+        scraped = Path(folder) / "scraped.om"
+        first, last = write_scrapes(recording, scraped, phase)
+        start = first + offset
+        end = start + (last - start) // EVALUATION_SECONDS * EVALUATION_SECONDS
+        recorded = [rule for rule in rules if "record" in rule]
+        if recorded:
+            (Path(folder) / "raw").mkdir()
+            with serving(scraped, Path(folder) / "raw") as prometheus:
+                _add(scraped, [_recorded(prometheus, rule, start, end) for rule in recorded])
+        with serving(scraped, Path(folder)) as prometheus:
+            fired = [
+                one
+                for rule in rules
+                if "alert" in rule and rule["expr"] != "vector(1)"
+                for one in _fired(prometheus, rule, start, end)
+            ]
+            asked = {each: prometheus.query_range(each, first, last, SCRAPE_SECONDS) for each in queries}
+    return Evaluated(sorted(fired, key=lambda one: one.at), start, end, asked)
+
+
+def _recorded(
+    prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float
+) -> tuple[str, dict[Labels, dict[float, float]]]:
+    return rule["record"], prometheus.query_range(rule["expr"], start, end, EVALUATION_SECONDS)
+
+
+def _add(scraped: Path, recorded: Sequence[tuple[str, dict[Labels, dict[float, float]]]]) -> None:
+    """Append recorded series to the scraped ones."""
+    text = scraped.read_text(encoding="utf-8").removesuffix("# EOF\n")
+    for name, series in recorded:
+        text += f"# TYPE {name} gauge\n"
+        for labels, row in series.items():
+            told = ",".join(f'{label}="{value}"' for label, value in labels if label != "__name__")
+            text += "".join(f"{name}{{{told}}} {value!r} {at:.3f}\n" for at, value in sorted(row.items()))
+    scraped.write_text(text + "# EOF\n", encoding="utf-8")
+
+
+def _fired(prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float) -> list[Fired]:
+    found = prometheus.query_range(rule["expr"], start, end, EVALUATION_SECONDS)
+    count = round((end - start) / EVALUATION_SECONDS) + 1
+    times = [start + EVALUATION_SECONDS * place for place in range(count)]
+    fired = []
+    for own, row in found.items():
+        present = {round(at, 3) for at in row}
+        history = episodes(
+            times,
+            [round(at, 3) in present for at in times],
+            for_seconds=_seconds(rule.get("for", "0s")),
+            keep_firing_seconds=_seconds(rule.get("keep_firing_for", "0s")),
+        )
+        labels = {name: value for name, value in own if name != "__name__"}
+        labels |= {"alertname": rule["alert"], **rule["labels"]}
+        fired += [Fired(rule["alert"], labels, each) for each in history if each.fired_at is not None]
+    return fired
+
+
+def _seconds(duration: str) -> float:
+    found = _DURATION.fullmatch(duration)
+    assert found is not None, f"the pack writes durations in seconds, and not {duration}"
+    return float(found.group(1))
