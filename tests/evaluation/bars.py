@@ -8,6 +8,12 @@ from typing import Any
 
 from alerts.causes import Cause
 from tests.evaluation.evaluating import Evaluated
+from tests.evaluation.live_figures import (
+    LEAD_ON_A_RAMP_SECONDS,
+    MOST_NOTIFICATIONS,
+    PAGE_WITHIN_SECONDS,
+    SLOW_SECONDS,
+)
 from tests.evaluation.paging import Notification
 
 _PAIN = frozenset({Cause.SLO_MISSED, Cause.OVERLOAD})
@@ -33,10 +39,6 @@ CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
 """Causes of alerts that may reach somebody beside the own one: they say of themselves that they are a consequence."""
 _QUIET = frozenset({Cause.OVERLOAD})
 """Where nothing is wrong a warning that says no more than that much is asked for is true."""
-MOST_NOTIFICATIONS = 5
-MOST_SECONDS_TO_PAGE = 90.0
-LEAST_RAMP_LEAD_SECONDS = 60.0
-TPOT_SECONDS = 2.0
 TPOT = "max(thrashold_tpot_p99_seconds)"
 PEOPLE = frozenset({"page", "tell"})
 """Receivers behind whom there is somebody."""
@@ -135,10 +137,10 @@ def _incident(
     missed = _flaps(people, truth["end"])
     if paged is None:
         return [*missed, f"no page of {' or '.join(sorted(right))}"]
-    if paged - thrash > MOST_SECONDS_TO_PAGE:
+    if paged - thrash > PAGE_WITHIN_SECONDS:
         missed.append(f"the page comes {paged - thrash:.0f} s after the first swap-in or repeat preemption")
-    if slow is not None and slow - paged < (LEAST_RAMP_LEAD_SECONDS if ramp else 0.0):
-        missed.append(f"the page comes {slow - paged:.0f} s before p99 TPOT passes {TPOT_SECONDS:g} s")
+    if slow is not None and slow - paged < (LEAD_ON_A_RAMP_SECONDS if ramp else 0.0):
+        missed.append(f"the page comes {slow - paged:.0f} s before p99 TPOT passes {SLOW_SECONDS:g} s")
     if len(people) > MOST_NOTIFICATIONS:
         missed.append(f"{len(people)} notifications")
     return missed
@@ -170,7 +172,7 @@ def _first_slow(evaluated: Evaluated, truth: Mapping[str, Any]) -> float | None:
             at
             for row in evaluated.queries.get(TPOT, {}).values()
             for at, value in row.items()
-            if value > TPOT_SECONDS and since is not None and at >= since
+            if value > SLOW_SECONDS and since is not None and at >= since
         ),
         default=None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from alerts.pack_settings import PackSettings
 from alerts.render import rule_file
 from analysis.firing import Episode, episodes
 from tests.evaluation.scrapes import SCRAPE_SECONDS, write_scrapes
-from tests.support.prometheus import Labels, Prometheus, serving
+from tests.support.prometheus import Labels, Prometheus, add_blocks, serving
 
 EVALUATION_SECONDS = 15.0
 _DURATION = re.compile(r"(\d+)s")
@@ -65,18 +65,25 @@ def evaluate(
     phase = (chance * 7.3) % SCRAPE_SECONDS
     offset = (chance * 4.1) % EVALUATION_SECONDS
     groups = yaml.safe_load(rule_file(settings or PackSettings()))["groups"]
-    rules = [rule for group in groups for rule in group["rules"]]
+    rules = [
+        {**rule, "interval": group.get("interval", f"{EVALUATION_SECONDS:.0f}s")}
+        for group in groups
+        for rule in group["rules"]
+    ]
     with tempfile.TemporaryDirectory(prefix="evaluation-") as folder:
         scraped = Path(folder) / "scraped.om"
         first, last = write_scrapes(recording, scraped, phase)
         start = first + offset
         end = start + (last - start) // EVALUATION_SECONDS * EVALUATION_SECONDS
-        recorded = [rule for rule in rules if "record" in rule]
-        if recorded:
-            (Path(folder) / "raw").mkdir()
-            with serving(scraped, Path(folder) / "raw") as prometheus:
-                _add(scraped, [_recorded(prometheus, rule, start, end) for rule in recorded])
-        with serving(scraped, Path(folder)) as prometheus:
+        add_blocks(scraped, Path(folder))
+        for wave in _waves(rules):
+            with serving(None, Path(folder)) as prometheus:
+                lines = [line for rule in wave for line in _recorded(prometheus, rule, start, end)]
+            if any(not line.startswith("#") for line in lines):
+                more = Path(folder) / "recorded.om"
+                more.write_text("".join([*lines, "# EOF\n"]), encoding="utf-8")
+                add_blocks(more, Path(folder))
+        with serving(None, Path(folder)) as prometheus:
             fired = [
                 one
                 for rule in rules
@@ -87,21 +94,31 @@ def evaluate(
     return Evaluated(sorted(fired, key=lambda one: one.at), start, end, asked)
 
 
-def _recorded(
-    prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float
-) -> tuple[str, dict[Labels, dict[float, float]]]:
-    return rule["record"], prometheus.query_range(rule["expr"], start, end, EVALUATION_SECONDS)
+def _waves(rules: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Recording rules in the order in which they can be had: after those that they read."""
+    left = {rule["record"]: rule for rule in rules if "record" in rule}
+    waves = []
+    while left:
+        wave = [rule for rule in left.values() if not any(_reads(rule["expr"], name) for name in left)]
+        assert wave, f"these recording rules read each other: {', '.join(left)}"
+        waves.append(wave)
+        for rule in wave:
+            del left[rule["record"]]
+    return waves
 
 
-def _add(scraped: Path, recorded: Sequence[tuple[str, dict[Labels, dict[float, float]]]]) -> None:
-    """Append recorded series to the scraped ones."""
-    text = scraped.read_text(encoding="utf-8").removesuffix("# EOF\n")
-    for name, series in recorded:
-        text += f"# TYPE {name} gauge\n"
-        for labels, row in series.items():
-            told = ",".join(f'{label}="{value}"' for label, value in labels if label != "__name__")
-            text += "".join(f"{name}{{{told}}} {value!r} {at:.3f}\n" for at, value in sorted(row.items()))
-    scraped.write_text(text + "# EOF\n", encoding="utf-8")
+def _reads(expression: str, name: str) -> bool:
+    return re.search(rf"(?<![\w:]){re.escape(name)}(?![\w:])", expression) is not None
+
+
+def _recorded(prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float) -> Iterator[str]:
+    """As OpenMetrics, at each evaluation of its group."""
+    every = _seconds(rule["interval"])
+    name = rule["record"]
+    yield f"# TYPE {name} gauge\n"
+    for labels, row in prometheus.query_range(rule["expr"], start, end, every).items():
+        told = ",".join(f'{label}="{value}"' for label, value in labels if label != "__name__")
+        yield from (f"{name}{{{told}}} {value!r} {at:.3f}\n" for at, value in sorted(row.items()))
 
 
 def _fired(prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float) -> list[Fired]:

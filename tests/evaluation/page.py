@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.evaluation.bars import (
-    LEAST_RAMP_LEAD_SECONDS,
+from tests.evaluation.bars import Verdict
+from tests.evaluation.live_figures import (
+    LEAD_ON_A_RAMP_SECONDS,
     MOST_NOTIFICATIONS,
-    MOST_SECONDS_TO_PAGE,
-    TPOT_SECONDS,
-    Verdict,
+    PAGE_WITHIN_SECONDS,
+    SLOW_SECONDS,
 )
 
 _HEAD = f"""# The pack over the drill
@@ -25,8 +25,8 @@ still fires at a run's end goes on for three minutes.
 | nothing is wrong (`benign-day`, `peak`) | no page |
 | something is | an alert of that cause fires and is told; what else is told is a consequence |
 | `overload` | nobody is paged but of an objective that is missed |
-| `incident` | the right page within {MOST_SECONDS_TO_PAGE:.0f} s of the first swap-in or repeat preemption |
-| | before p99 TPOT passes {TPOT_SECONDS:g} s, and {LEAST_RAMP_LEAD_SECONDS:.0f} s before on a ramp |
+| `incident` | the right page within {PAGE_WITHIN_SECONDS:.0f} s of the first swap-in or repeat preemption |
+| | before p99 TPOT passes {SLOW_SECONDS:g} s, and {LEAD_ON_A_RAMP_SECONDS:.0f} s before on a ramp |
 | | at most {MOST_NOTIFICATIONS} notifications, and no all-clear that is taken back |
 | recordings of a real engine under contention | cache pressure at most |
 

@@ -8,18 +8,12 @@ an hour.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
-import socket
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,7 +24,8 @@ import yaml
 from alerts.alertmanager import configuration
 from alerts.pack_settings import PackSettings
 from tests.evaluation.evaluating import EVALUATION_SECONDS, Evaluated, Fired
-from tests.support.prometheus import tool
+from tests.evaluation.live_webhook import listening
+from tests.support.alertmanager import started
 
 TIMES = 30.0
 """As fast as life: the shortest duration, 10 s, is a third of a second."""
@@ -70,10 +65,11 @@ def notifications(
     """Of each case, in order. What still fires at a run's end is taken to end soon after."""
     starts = {name: case.start for name, case in cases.items()}
     sends = _all_sends(cases)
-    got: list[tuple[float, str, dict[str, Any]]] = []
-    with tempfile.TemporaryDirectory(prefix="paging-") as folder, _webhook(got) as hook:
-        told = _configuration(settings or PackSettings(), hook, times)
-        with _alertmanager(told, Path(folder)) as url, httpx.Client(trust_env=False, timeout=10.0) as client:
+    with tempfile.TemporaryDirectory(prefix="paging-") as folder, listening() as webhook:
+        file = Path(folder) / "alertmanager.yml"
+        told = _configuration(settings or PackSettings(), webhook.url, times)
+        file.write_text(yaml.safe_dump(told), encoding="utf-8")
+        with started(file, Path(folder)) as url, httpx.Client(trust_env=False, timeout=10.0) as client:
             begun = time.time() + 0.5
             for story, batch in groupby(sends, key=lambda send: send.story):
                 _sleep_until(begun + story / times)
@@ -83,13 +79,12 @@ def notifications(
             last = max((send.story for send in sends), default=0.0)
             _sleep_until(begun + (last + _LEAD_SECONDS) / times)
     found: dict[str, list[Notification]] = {name: [] for name in cases}
-    for wall, receiver, payload in got:
-        name = payload["groupLabels"]["cluster"]
-        at = (wall - begun) * times + starts[name]
-        states: dict[str, list[dict[str, str]]] = {"firing": [], "resolved": []}
-        for alert in payload["alerts"]:
-            states[alert["status"]].append(alert["labels"])
-        found[name].append(Notification(receiver, at, tuple(states["firing"]), tuple(states["resolved"])))
+    for each in webhook.heard:
+        name = each.alerts[0].labels["cluster"]
+        at = (each.at - begun) * times + starts[name]
+        firing = tuple(alert.labels for alert in each.alerts if alert.firing)
+        over = tuple(alert.labels for alert in each.alerts if not alert.firing)
+        found[name].append(Notification(each.receiver, at, firing, over))
     return found
 
 
@@ -144,69 +139,9 @@ def _configuration(settings: PackSettings, hook: str, times: float) -> dict[str,
                 route[key] = f"{max(1, round(_seconds(route[key]) / times * 1000))}ms"
     for receiver in told["receivers"]:
         for each in receiver.get("webhook_configs", ()):
-            each["url"] = f"{hook}/{receiver['name']}"
+            each["url"] = hook
     return told
 
 
 def _seconds(duration: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
-
-
-@contextlib.contextmanager
-def _webhook(got: list[tuple[float, str, dict[str, Any]]]) -> Iterator[str]:
-    """A receiver that keeps when it got what, by the last part of the address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            now = time.time()
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            got.append((now, self.path.rpartition("/")[2], json.loads(body)))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@contextlib.contextmanager
-def _alertmanager(told: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    (folder / "alertmanager.yml").write_text(yaml.safe_dump(dict(told)), encoding="utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = folder / "alertmanager.log"
-    with log.open("wb") as sink:
-        process = subprocess.Popen(
-            [
-                tool("prometheus-alertmanager", "prometheus-alertmanager"),
-                f"--config.file={folder / 'alertmanager.yml'}",
-                f"--storage.path={folder}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--cluster.listen-address=",
-            ],
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until = time.monotonic() + 30
-        while True:
-            with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).status_code == httpx.codes.OK:
-                    break
-            if time.monotonic() > until or process.poll() is not None:
-                raise RuntimeError(f"Alertmanager didn't start; its log:\n{log.read_text()}")
-            time.sleep(0.05)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)

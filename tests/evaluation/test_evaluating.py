@@ -9,7 +9,7 @@ from tests.evaluation.real import ALLOWED, write_recording
 
 
 def test_contention_on_a_real_engine_is_cache_pressure_at_most(tmp_path: Path) -> None:
-    truth = write_recording("vllm-0.32.0-oracle", tmp_path / "recording.db")
+    write_recording("vllm-0.32.0-oracle", tmp_path / "recording.db")
     usage = "thrashold_kv_usage_ratio"
     found = evaluate(tmp_path / "recording.db", 1, queries=(usage,))
     assert {one.alert for one in found.fired} <= ALLOWED
