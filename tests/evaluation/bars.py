@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.alert import Severity
 from alerts.causes import Cause
 from tests.evaluation.evaluating import Evaluated
 from tests.evaluation.live_figures import (
@@ -86,7 +87,11 @@ def judge(
     people = [each for each in got if each.receiver in PEOPLE]
     pages = [each for each in people if each.receiver == "page" and not each.all_clear]
     told = {name for each in people for name in each.names}
-    own = [one for one in evaluated.fired if one.labels["cause"] in causes and one.at >= zero]
+    own = [
+        one
+        for one in evaluated.fired
+        if one.labels["cause"] in causes and one.labels["severity"] != Severity.INFO and one.at >= zero
+    ]
     thrash = _first_thrash(truth)
     slow = None if thrash is None else _first_slow(evaluated, truth)
     missed = _false_alerts(evaluated, told, causes)
