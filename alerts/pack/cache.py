@@ -69,7 +69,9 @@ KV_PING_PONG = Alert(
     All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
     "{{ $labels.engine }}: {{ $value | humanizePercentage }} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
-    quiet_under=(*THRASH, "EngineDown"),
+    for_seconds=120,
+    quiet_under=THRASH,
+    consequence_of=GONE,
 )
 KV_LEAKING = Alert(
     "KvLeaking",

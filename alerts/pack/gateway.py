@@ -107,7 +107,7 @@ GATEWAY_REJECTING = Alert(
     "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests",
     "More is asked for than is let through. Where engines are full that is what the limit is for.",
     for_seconds=120,
-    quiet_under=("GatewayTooTight",),
+    quiet_under=("GatewayTooTight", "GatewayBreakerOpen"),
 )
 GATEWAY_BREAKER_OPEN = Alert(
     "GatewayBreakerOpen",

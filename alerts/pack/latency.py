@@ -45,7 +45,7 @@ HEAD_OF_LINE_BLOCKING = Alert(
     "{{ $labels.engine }}: sequences wait behind a prefill {{ $value | humanizePercentage }} of the time",
     "There is room in the pool, and requests wait all the same: long prompts are computed whole before them.",
     for_seconds=120,
-    quiet_under=("EngineFrozen", "EngineDown"),
+    quiet_under=(*STANDSTILL, "EngineDown"),
 )
 LONG_PROMPTS_OVER_QUOTA = Alert(
     "LongPromptsOverQuota",

@@ -36,6 +36,11 @@ CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
     Cause.OVERLOAD: _PAIN,
     Cause.METRIC_RENAME: _PAIN,  # the upgrade takes an engine away for minutes
     Cause.GATEWAY_TOO_TIGHT: frozenset({Cause.OVERLOAD}),
+    Cause.GATEWAY_BREAKER: frozenset({Cause.OVERLOAD}),
+    Cause.GATEWAY_SLOW: frozenset({Cause.OVERLOAD}),
+    Cause.ENGINE_DEADLOCKED: _PAIN,
+    Cause.ENGINE_RESTARTS: _PAIN,
+    Cause.RANK_IMBALANCE: _PAIN,
 }
 """Causes of alerts that may reach somebody beside the own one: they say of themselves that they are a consequence."""
 _QUIET = frozenset({Cause.OVERLOAD})
