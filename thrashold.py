@@ -25,7 +25,9 @@ PARTS = {
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."
     ),
-    "triage": Part("alerts.triage.command", "triage", "Say what is wrong with a live engine, and what to do."),
+    "triage": Part(
+        "alerts.triage.command", "triage", "Say what is wrong with a live engine, and what to do."
+    ),
 }
 """A part that needs an extra stands here all the same: what is missing is said when it is called."""
 

@@ -172,6 +172,14 @@ class Thresholds:
             description="Share of requests that the gateway turns away. A public pack warns at a tenth of answers."
         ),
     ] = 0.1
+    gateway_let_through_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(
+            description="Requests let through over the most of any two minutes within the last hour. Admission control"
+            " at a peak turns some away and lets through more than ever; a limit set too low lets through a fraction."
+        ),
+    ] = 0.5
     slo_budget_ratio: Annotated[
         float,
         _Ratio,

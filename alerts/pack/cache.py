@@ -16,6 +16,8 @@ from exporter.derive.traffic import SEQUENCES
 FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
 WAITING = Compare(Reading(SEQUENCES, (("state", "waiting"),)), ">", "waiting_sequences")
 PREEMPTING = Compare(Reading(PREEMPTION_RATE), ">", "preemptions_per_second")
+_ELSEWHERE = (*THRASH, *STANDSTILL, *GONE, "RetryStorm", "PrefixHitsCollapsed")
+"""What fills pools that are large enough otherwise."""
 
 KV_DEMAND_BEYOND_POOL = Alert(
     "KvDemandBeyondPool",
@@ -24,7 +26,7 @@ KV_DEMAND_BEYOND_POOL = Alert(
     Compare(Reading(DEMAND), ">", "kv_demand_ratio"),
     '{{ $labels.engine }} is asked for {{ $value | printf "%.1f" }} times its KV pool',
     "More KV blocks are asked for than the engine has: some requests have to wait, before usage shows it.",
-    consequence_of=(*THRASH, *STANDSTILL, *GONE, "RetryStorm"),
+    consequence_of=_ELSEWHERE,
 )
 KV_EXHAUSTION_NEAR = Alert(
     "KvExhaustionNear",
@@ -38,7 +40,7 @@ KV_EXHAUSTION_NEAR = Alert(
     "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than"
     " this can tell.",
     quiet_under=("KvDemandBeyondPool", "KvCachePressure"),
-    consequence_of=(*THRASH, *STANDSTILL, *GONE, "RetryStorm"),
+    consequence_of=_ELSEWHERE,
 )
 KV_CACHE_PRESSURE = Alert(
     "KvCachePressure",
@@ -47,7 +49,7 @@ KV_CACHE_PRESSURE = Alert(
     All(FULL, WAITING, PREEMPTING),
     "{{ $labels.engine }}: KV pool {{ $value | humanizePercentage }} full, requests wait, sequences are preempted",
     "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
-    consequence_of=(*THRASH, *STANDSTILL, *GONE, "RetryStorm"),
+    consequence_of=_ELSEWHERE,
 )
 KV_THRASHING = Alert(
     "KvThrashing",
@@ -67,7 +69,9 @@ KV_PING_PONG = Alert(
     All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
     "{{ $labels.engine }}: {{ $value | humanizePercentage }} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
-    quiet_under=(*THRASH, "EngineDown"),
+    for_seconds=120,
+    quiet_under=THRASH,
+    consequence_of=GONE,
 )
 KV_LEAKING = Alert(
     "KvLeaking",

@@ -9,7 +9,8 @@ THRASH = ("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash")
 """An engine works for what it throws away. Somebody has to act at once, so it doesn't explain anything for long."""
 STANDSTILL = ("EngineFrozen", "EngineDeadlocked")
 """An engine has stopped with requests in it. The same goes for it."""
-GONE = ("EngineDown", "GpuLost")
+GONE = ("EngineDown", "GpuLost", "EngineRestarting")
 """Capacity is gone, perhaps for days: that explains why the rest has more to do, but doesn't excuse that users wait."""
-KEPT_SECONDS = 600
-"""How long what explains others goes on after its end: burn rates look five minutes back, and wait two."""
+KEPT_SECONDS = 900
+"""How long what explains others goes on after its end: burn rates look up to ten minutes back and go on for two, and
+who waited has to be served first."""

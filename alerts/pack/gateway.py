@@ -40,7 +40,17 @@ RETRY_STORM = Alert(
     "Clients give up waiting and come again with the same prompts: most of the work is for nobody.",
     for_seconds=120,
     keep_firing_seconds=180,
-    consequence_of=(*THRASH, *STANDSTILL, *GONE),
+    consequence_of=(
+        *THRASH,
+        *STANDSTILL,
+        *GONE,
+        "OrphanedKv",
+        "PrefixHitsCollapsed",
+        "CollectivesSlow",
+        "HeadOfLineBlocking",
+        "KvLeaking",
+        "TailWaste",
+    ),
 )
 ORPHANED_KV = Alert(
     "OrphanedKv",
@@ -53,19 +63,31 @@ ORPHANED_KV = Alert(
 )
 
 
-def _rejecting(rendering: Rendering) -> str:
-    every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
+def _turned_away(rendering: Rendering, every: str) -> str:
     rejected, overflow = (
         rate(rendering, REQUESTS, _WINDOW, _GATEWAY, outcome) for outcome in (_REJECTED, _OVERFLOW)
     )
-    turned_away = f"(({rejected} or {every} * 0) + ({overflow} or {every} * 0))"
-    return f"{turned_away} / ({every} > 0) > {rendering.thresholds.gateway_rejected_ratio:g}"
+    return f"(({rejected} or {every} * 0) + ({overflow} or {every} * 0))"
+
+
+def _rejecting(rendering: Rendering) -> str:
+    every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
+    line = rendering.thresholds.gateway_rejected_ratio
+    return f"{_turned_away(rendering, every)} / ({every} > 0) > {line:g}"
 
 
 def _rejecting_with_room(rendering: Rendering) -> str:
-    cluster = ", ".join(rendering.cluster_labels)
+    """And letting through a fraction of what it did: admission control at a peak lets through more than ever."""
+    cluster, on = ", ".join(rendering.cluster_labels), by(rendering, _GATEWAY)
     fullest = f"max by ({cluster}) ({gauge(rendering, KV_USAGE)})"
-    return f"({_rejecting(rendering)})\nand on ({cluster})\n({fullest} < {rendering.thresholds.kv_usage_calm_ratio:g})"
+    every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
+    let_through = f"{every} - {_turned_away(rendering, every)}"
+    line = rendering.thresholds.gateway_let_through_ratio
+    less = f"({let_through}) < {line:g} * max_over_time(({let_through})[1h:1m])"
+    return (
+        f"({_rejecting(rendering)})\nand on ({cluster})\n({fullest} < {rendering.thresholds.kv_usage_calm_ratio:g})"
+        f"\nand on ({on})\n({less})"
+    )
 
 
 GATEWAY_TOO_TIGHT = Alert(
@@ -74,8 +96,8 @@ GATEWAY_TOO_TIGHT = Alert(
     Cause.GATEWAY_TOO_TIGHT,
     Expression(_rejecting_with_room, _GATEWAY),
     "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests while engines have room",
-    "Users are refused though no engine's KV pool is anywhere near full: the limit is below what the fleet carries.",
-    for_seconds=120,
+    "Users are refused though no engine's KV pool is anywhere near full, and half as many as before get through: the"
+    " limit is below what the fleet carries.",
 )
 GATEWAY_REJECTING = Alert(
     "GatewayRejecting",
@@ -85,7 +107,7 @@ GATEWAY_REJECTING = Alert(
     "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests",
     "More is asked for than is let through. Where engines are full that is what the limit is for.",
     for_seconds=120,
-    quiet_under=("GatewayTooTight",),
+    quiet_under=("GatewayTooTight", "GatewayBreakerOpen"),
 )
 
 

@@ -9,7 +9,7 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering
 from alerts.pack.explaining import STANDSTILL, THRASH
 from alerts.pack.promql import by
-from alerts.recording_slo import EVENTS, LABELS, MISSED_RATIOS, mean
+from alerts.recording_slo import BASE_WINDOW, EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
 from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS
 from exporter.derive.stalls import TOKEN_AGE
@@ -45,7 +45,7 @@ HEAD_OF_LINE_BLOCKING = Alert(
     "{{ $labels.engine }}: sequences wait behind a prefill {{ $value | humanizePercentage }} of the time",
     "There is room in the pool, and requests wait all the same: long prompts are computed whole before them.",
     for_seconds=120,
-    quiet_under=("EngineFrozen", "EngineDown"),
+    quiet_under=(*STANDSTILL, "EngineDown"),
 )
 LONG_PROMPTS_OVER_QUOTA = Alert(
     "LongPromptsOverQuota",
@@ -59,11 +59,13 @@ LONG_PROMPTS_OVER_QUOTA = Alert(
 
 
 def _collapsed(rendering: Rendering) -> str:
-    """Low now, and not long ago the cache did pay: twice the line at least."""
+    """Low now, and within six hours the cache did pay: twice the line for a quarter of the time at least."""
     name = PREFIX_HITS.full_name + rendering.matchers()
     group, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
     now = f"max by ({group}) (last_over_time({name}[{rendering.lookback}]))"
-    return f"{now} < {low:g}\nand on ({group})\nmax by ({group}) (avg_over_time({name}[1h] offset 2m)) > {2 * low:g}"
+    # a look every two minutes is enough, and a twelfth of what all samples of a thousand workers would cost
+    paid = f"max by ({group}) (quantile_over_time(0.75, {name}[6h:2m] offset 2m))"
+    return f"{now} < {low:g}\nand on ({group})\n{paid} > {2 * low:g}"
 
 
 PREFIX_HITS_COLLAPSED = Alert(
@@ -71,7 +73,7 @@ PREFIX_HITS_COLLAPSED = Alert(
     Severity.WARNING,
     Cause.PREFIX_COLLAPSE,
     Expression(_collapsed, PREFIX_HITS.scope.labels),
-    "{{ $labels.engine }}: the prefix cache hits {{ $value | humanizePercentage }}, and did far more an hour ago",
+    "{{ $labels.engine }}: the prefix cache hits {{ $value | humanizePercentage }}, and did far more before",
     "Prompts no longer begin alike: each needs its own prefill and its own blocks for what they shared before.",
     for_seconds=60,
     quiet_under=("EngineDown",),
@@ -89,14 +91,26 @@ _NAMED = 3
 _OBJECTIVES = {"ttft": ("FirstToken", "first tokens"), "tpot": ("TokenPace", "tokens")}
 
 
-def _burning(slo: str, times: float, long: str, short: str, rendering: Rendering) -> str:
-    """Of a fleet, by what is recorded: the long window says that it matters, the short one that it goes on."""
+_Period = tuple[str, Severity, float, str, str, int]
+
+
+def _burning(slo: str, period: _Period, rendering: Rendering) -> str:
+    """Of a fleet, by what is recorded: the long window says that it matters, the short one that it goes on.
+
+    Half an hour is too long for somebody who is woken: what was mended would page for as long. So a page wants misses
+    within the last minutes as well.
+    """
+    _, severity, times, long, short, _ = period
     this = f'{{slo="{slo}"}}'
     on = by(rendering, LABELS)
     line = f"{times * rendering.thresholds.slo_budget_ratio:g}"
     enough = f"{mean(EVENTS, short, this)} > {rendering.thresholds.slo_events_per_second:g}"
     over, still = (f"{MISSED_RATIOS[window].name}{this} > {line}" for window in (long, short))
-    return f"({over})\nand on ({on})\n({still})\nand on ({on})\n({enough})"
+    parts = [over, still, enough]
+    if severity is Severity.PAGE and short != BASE_WINDOW:
+        recently = f"max_over_time({MISSED_RATIOS[BASE_WINDOW].name}{this}[{BASE_WINDOW}])"
+        parts.append(f"{recently} > {line}")
+    return f"\nand on ({on})\n".join(f"({part})" for part in parts)
 
 
 def _worst(slo: str, window: str, rendering: Rendering) -> str:
@@ -110,7 +124,7 @@ def _worst(slo: str, window: str, rendering: Rendering) -> str:
     return f"{{{{ with {asked} }}}}Most misses:{{{{ range . }}}} {shown}{{{{ end }}}}.{{{{ end }}}}"
 
 
-def _burn_alert(slo: str, period: tuple[str, Severity, float, str, str, int]) -> Alert:
+def _burn_alert(slo: str, period: _Period) -> Alert:
     name, severity, times, long, short, wait = period
     title, what = _OBJECTIVES[slo]
     faster = [f"Slo{title}Burn{each[0]}" for each in _PERIODS[: [each[0] for each in _PERIODS].index(name)]]
@@ -118,12 +132,11 @@ def _burn_alert(slo: str, period: tuple[str, Severity, float, str, str, int]) ->
         f"Slo{title}Burn{name}",
         severity,
         Cause.SLO_MISSED,
-        Expression(partial(_burning, slo, times, long, short), LABELS),
+        Expression(partial(_burning, slo, period), LABELS),
         f"The fleet's {what} miss their objective {times:g} times as often as the budget allows",
         f"Over {long} and over {short} so many {what} were late that a month's budget burns {times:g} times too fast."
         " Clients that left count as missed.",
         for_seconds=wait,
-        keep_firing_seconds=300,
         quiet_under=tuple(faster),
         consequence_of=(*THRASH, *STANDSTILL),
         worst=partial(_worst, slo, "5m" if severity is Severity.PAGE else "1h"),

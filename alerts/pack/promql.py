@@ -29,8 +29,12 @@ def rate(
 
 
 def risen(rendering: Rendering, signal: Signal, labels: tuple[str, ...], window: str) -> str:
-    """Whether a counter rose within a window, its birth at 1 included, which ``increase`` misses."""
+    """Whether a counter rose within a window, its birth at 1 included, which ``increase`` misses.
+
+    A counter that was away for some hours is no new one: what it had counted before doesn't come again.
+    """
     name, group = signal.full_name + rendering.matchers(), by(rendering, labels)
-    now = f"max by ({group}) ({name})"
-    before = f"max by ({group}) ({name} offset {window})"
-    return f"{now} - ({before} or {now} * 0) > 0"
+    rose = f"max by ({group}) (increase({name}[{window}])) > 0"
+    now = f"max by ({group}) (last_over_time({name}[{window}]))"
+    before = f"max by ({group}) (last_over_time({name}[6h] offset {window}))"
+    return f"({rose})\nor on ({group})\n({now} > 0 unless on ({group}) {before})"

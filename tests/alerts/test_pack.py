@@ -138,7 +138,7 @@ def test_every_cause_has_an_alert_and_a_scenario_or_a_reason() -> None:
 def test_a_rule_carries_what_a_pager_needs() -> None:
     made = rule(ALERTS["KvSequencesSwapped"], PackSettings(runbooks="https://runbooks.example/thrashold/"))
     assert made["for"] == "15s"
-    assert made["keep_firing_for"] == "600s"
+    assert made["keep_firing_for"] == "900s"
     assert made["labels"] == {"severity": "page", "cause": "swap-thrash"}
     assert made["annotations"]["runbook_url"] == "https://runbooks.example/thrashold/KvSequencesSwapped.md"
 

@@ -77,16 +77,22 @@ def openmetrics(data: Mapping[tuple[str, Labels], Mapping[int, float]]) -> str:
     return "\n".join([*lines, "# EOF", ""])
 
 
-@contextlib.contextmanager
-def serving(openmetrics: Path, folder: Path) -> Iterator[Prometheus]:
-    """One that remembers what an OpenMetrics dump holds, with its data in ``folder``."""
-    data = folder / "data"
+def add_blocks(openmetrics: Path, folder: Path) -> None:
+    """Put what an OpenMetrics dump holds beside what a Prometheus with its data in ``folder`` remembers already."""
     subprocess.run(
-        [tool("promtool"), "tsdb", "create-blocks-from", "openmetrics", "-q", openmetrics, data],
+        [tool("promtool"), "tsdb", "create-blocks-from", "openmetrics", "-q", openmetrics, folder / "data"],
         check=True,
         capture_output=True,
         timeout=120,
     )
+
+
+@contextlib.contextmanager
+def serving(openmetrics: Path | None, folder: Path) -> Iterator[Prometheus]:
+    """One that remembers what an OpenMetrics dump holds, and what was added before, with its data in ``folder``."""
+    if openmetrics is not None:
+        add_blocks(openmetrics, folder)
+    data = folder / "data"
     settings = folder / "prometheus.yml"
     settings.write_text("global: {}\n")
     with started(settings, data, "--storage.tsdb.retention.time=100y") as server:

@@ -1,0 +1,108 @@
+"""``python -m tests.evaluation``: plays, evaluates, pages, judges, writes. Exit code 1 where a bar is missed."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from drill.scenarios.catalogue import SCENARIOS
+from drill.scenarios.setting import Setting, SettingError, Size
+from drill.serving.config import Generation
+from tests.evaluation.bars import TPOT, Verdict, judge
+from tests.evaluation.evaluating import Evaluated, evaluate
+from tests.evaluation.page import page
+from tests.evaluation.paging import notifications
+from tests.evaluation.playing import ROOT, Case, play, play_all
+from tests.evaluation.real import ALLOWED, NAMES, write_recording
+
+PAGE = ROOT / "docs" / "evaluation.md"
+_BENIGN_DAYS = 7
+_MOVED = (
+    Case("incident", Setting(ramp_seconds=120.0)),
+    Case("incident", Setting(generation=Generation.V1)),
+    Case("incident", Setting(engines=3)),
+)
+"""What is played beside every scenario as it is."""
+
+
+def cases(seeds: int, only: Sequence[str], *, full: bool) -> list[Case]:
+    """All that are evaluated, each with its seeds."""
+    plain = [Case(name) for name in SCENARIOS] + list(_MOVED)
+    found = [
+        replace(case, setting=replace(case.setting, seed=seed))
+        for case in plain
+        for seed in range(1, max(seeds, _BENIGN_DAYS if case.scenario == "benign-day" else 1) + 1)
+    ]
+    if full:
+        found += [Case(name, Setting(Size.FULL)) for name in ("incident", "peak")]
+    return [case for case in found if not only or case.scenario in only]
+
+
+@click.command()
+@click.option(
+    "--seeds", default=2, show_default=True, help="Of each scenario; a benign day has seven at least."
+)
+@click.option(
+    "--scenario", "only", multiple=True, help="Of these only; then the page isn't written. Repeatable."
+)
+@click.option("--full", is_flag=True, help="The incident and the peak in full size as well: minutes more.")
+def main(seeds: int, only: tuple[str, ...], full: bool) -> None:  # noqa: FBT001 - click calls by name
+    """Hold the pack to its bars over the drill."""
+    for name in only:
+        if name not in SCENARIOS:
+            raise click.UsageError(
+                str(SettingError(f"no scenario {name!r}: `thrashold drill list` has them"))
+            )
+    verdicts = list(_verdicts(cases(seeds, only, full=full), real=not only))
+    written = page(verdicts)
+    if only:
+        click.echo(written)
+    else:
+        PAGE.write_text(written, encoding="utf-8")
+        click.echo(PAGE)
+    missed = [f"{verdict.title}: {each}" for verdict in verdicts for each in verdict.missed]
+    for each in missed:
+        click.echo(each, err=True)
+    if missed:
+        sys.exit(1)
+
+
+def _verdicts(wanted: list[Case], *, real: bool) -> Iterator[Verdict]:
+    truths: dict[str, Mapping[str, Any]] = {}
+    evaluated: dict[str, Evaluated] = {}
+    with click.progressbar(play_all(wanted), length=len(wanted), label="plays", file=sys.stderr) as bar:
+        for case, run in bar:
+            truths[case.title] = run.truth
+    with ProcessPoolExecutor(2) as pool:
+        results = zip(wanted, pool.map(_evaluate, wanted), strict=True)
+        with click.progressbar(results, length=len(wanted), label="evaluates", file=sys.stderr) as bar:
+            for case, found in bar:
+                evaluated[case.title] = found
+    for name in NAMES if real else ():
+        with tempfile.TemporaryDirectory() as folder:
+            truths[name] = write_recording(name, Path(folder) / "recording.db")
+            evaluated[name] = evaluate(Path(folder) / "recording.db", 1)
+    click.echo("pages, in compressed time", err=True)
+    got = notifications(evaluated)
+    ramps = {case.title for case in wanted if case.setting.ramp_seconds}
+    for title in (*(case.title for case in wanted), *(NAMES if real else ())):
+        verdict = judge(title, truths[title], evaluated[title], got[title], ramp=title in ramps)
+        if title in NAMES:
+            false = {one.alert for one in evaluated[title].fired} - ALLOWED
+            verdict = replace(verdict, missed=tuple(f"{name} fires" for name in sorted(false)))
+        yield verdict
+
+
+def _evaluate(case: Case) -> Evaluated:
+    return evaluate(play(case).recording, case.setting.seed, queries=(TPOT,))
+
+
+if __name__ == "__main__":
+    main()

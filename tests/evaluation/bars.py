@@ -1,0 +1,199 @@
+"""What the pack has to reach, case by case, and what else may reach people with a cause: its consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alerts.alert import Severity
+from alerts.causes import Cause
+from tests.evaluation.evaluating import Evaluated
+from tests.evaluation.live_figures import (
+    LEAD_ON_A_RAMP_SECONDS,
+    MOST_NOTIFICATIONS,
+    PAGE_WITHIN_SECONDS,
+    SLOW_SECONDS,
+)
+from tests.evaluation.paging import Notification
+
+_PAIN = frozenset({Cause.SLO_MISSED, Cause.OVERLOAD})
+"""Users wait, and more is asked for than is left to answer it: of all that takes capacity away."""
+_THRASH = _PAIN | {Cause.RETRY_STORM, Cause.ORPHANS, Cause.PREFILL_BLOCKING, Cause.LONG_PROMPTS}
+CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
+    Cause.SWAP_THRASH: _THRASH,
+    Cause.RECOMPUTE_THRASH: _THRASH,
+    Cause.OFFLOAD_THRASH: _THRASH | {Cause.RECOMPUTE_THRASH},
+    Cause.RETRY_STORM: _PAIN,
+    Cause.ORPHANS: _PAIN | {Cause.RETRY_STORM},
+    Cause.PREFILL_BLOCKING: _PAIN | {Cause.LONG_PROMPTS},
+    Cause.GPU_LOST: _PAIN,
+    Cause.ENGINE_FROZEN: _PAIN | {Cause.PREFILL_BLOCKING},
+    Cause.PREFIX_COLLAPSE: _PAIN,
+    Cause.COLLECTIVE_SLOW: _PAIN,
+    Cause.KV_LEAK: _PAIN,
+    Cause.TAIL_WASTE: _PAIN,
+    Cause.OVERLOAD: _PAIN,
+    Cause.METRIC_RENAME: _PAIN,  # the upgrade takes an engine away for minutes
+    Cause.GATEWAY_TOO_TIGHT: frozenset({Cause.OVERLOAD}),
+    Cause.GATEWAY_BREAKER: frozenset({Cause.OVERLOAD}),
+    Cause.GATEWAY_SLOW: frozenset({Cause.OVERLOAD}),
+    Cause.ENGINE_DEADLOCKED: _PAIN,
+    Cause.ENGINE_RESTARTS: _PAIN,
+    Cause.RANK_IMBALANCE: _PAIN,
+}
+"""Causes of alerts that may reach somebody beside the own one: they say of themselves that they are a consequence."""
+_QUIET = frozenset({Cause.OVERLOAD})
+"""Where nothing is wrong a warning that says no more than that much is asked for is true."""
+TPOT = "max(thrashold_tpot_p99_seconds)"
+PEOPLE = frozenset({"page", "tell"})
+"""Receivers behind whom there is somebody."""
+_RIGHT: Mapping[Cause, frozenset[str]] = {
+    Cause.SWAP_THRASH: frozenset({"KvSequencesSwapped"}),
+    Cause.RECOMPUTE_THRASH: frozenset({"KvThrashing", "KvPingPong"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of one case. ``missed``: the bars that it doesn't reach, in words.
+
+    ``onset`` in seconds after the run's beginning, other times in seconds after the onset. ``first_page``: names of the
+    first that somebody was woken with, and when. ``thrash`` and ``slow``: first swap-in or repeat preemption, and from
+    then on the first p99 TPOT above 2 s. ``silent``: fired and reached nobody.
+    """
+
+    title: str
+    onset: float | None
+    own: tuple[str, float] | None
+    first_page: tuple[str, float] | None
+    pages: int
+    notified: int
+    told: tuple[str, ...]
+    silent: tuple[str, ...]
+    thrash: float | None
+    slow: float | None
+    missed: tuple[str, ...]
+
+
+def judge(
+    title: str,
+    truth: Mapping[str, Any],
+    evaluated: Evaluated,
+    got: Sequence[Notification],
+    *,
+    ramp: bool = False,
+) -> Verdict:
+    """Hold a case to its bars. ``ramp``: its load rises slowly, so that there is something to see beforehand."""
+    causes = frozenset(Cause(episode["cause"]) for episode in truth["episodes"])
+    begin: float = truth["seconds"][0]
+    onset: float | None = truth["onset"]
+    zero = begin if onset is None else onset
+    people = [each for each in got if each.receiver in PEOPLE]
+    pages = [each for each in people if each.receiver == "page" and not each.all_clear]
+    told = {name for each in people for name in each.names}
+    own = [
+        one
+        for one in evaluated.fired
+        if one.labels["cause"] in causes and one.labels["severity"] != Severity.INFO and one.at >= zero
+    ]
+    thrash = _first_thrash(truth)
+    slow = None if thrash is None else _first_slow(evaluated, truth)
+    missed = _false_alerts(evaluated, told, causes)
+    if not causes:
+        missed += [f"pages {', '.join(each.names)} with nothing wrong" for each in pages]
+    elif not own:
+        missed.append("its own alert never fires")
+    elif not told & {one.alert for one in own}:
+        missed.append(f"its own alert, {own[0].alert}, reaches nobody")
+    if truth["scenario"].startswith("incident") and thrash is not None:
+        missed += _incident(causes, people, truth, (thrash, slow), ramp=ramp)
+    return Verdict(
+        title,
+        None if onset is None else onset - begin,
+        (own[0].alert, own[0].at - zero) if own else None,
+        (", ".join(pages[0].names), pages[0].at - zero) if pages else None,
+        len(pages),
+        len(people),
+        tuple(sorted(told)),
+        tuple(sorted({one.alert for one in evaluated.fired} - told)),
+        None if thrash is None else thrash - zero,
+        None if slow is None else slow - zero,
+        tuple(missed),
+    )
+
+
+def _false_alerts(evaluated: Evaluated, told: set[str], causes: frozenset[Cause]) -> list[str]:
+    """Of what reached somebody: what names another cause, and is no consequence of a true one."""
+    may = causes.union(_QUIET if not causes else (), *(CONSEQUENCES.get(cause, ()) for cause in causes))
+    named = {one.alert: Cause(one.labels["cause"]) for one in evaluated.fired}
+    return [f"{name} tells of {named[name]}" for name in sorted(told) if named[name] not in may]
+
+
+def _incident(
+    causes: frozenset[Cause],
+    people: Sequence[Notification],
+    truth: Mapping[str, Any],
+    times: tuple[float, float | None],
+    *,
+    ramp: bool,
+) -> list[str]:
+    """The bars of the incident: how soon, how long before tokens crawl, how often."""
+    thrash, slow = times
+    right = frozenset[str]().union(*(_RIGHT.get(cause, frozenset()) for cause in causes))
+    paged = min(
+        (each.at for each in people if each.receiver == "page" and right & set(each.names)), default=None
+    )
+    missed = _flaps(people, truth["end"])
+    if paged is None:
+        return [*missed, f"no page of {' or '.join(sorted(right))}"]
+    if paged - thrash > PAGE_WITHIN_SECONDS:
+        missed.append(f"the page comes {paged - thrash:.0f} s after the first swap-in or repeat preemption")
+    if slow is not None and slow - paged < (LEAD_ON_A_RAMP_SECONDS if ramp else 0.0):
+        missed.append(f"the page comes {slow - paged:.0f} s before p99 TPOT passes {SLOW_SECONDS:g} s")
+    if len(people) > MOST_NOTIFICATIONS:
+        missed.append(f"{len(people)} notifications")
+    return missed
+
+
+def _first(truth: Mapping[str, Any], columns: Sequence[str]) -> float | None:
+    return min(
+        (
+            at
+            for engine in truth["engines"].values()
+            for column in columns
+            for at, value in zip(truth["seconds"], engine[column], strict=True)
+            if value
+        ),
+        default=None,
+    )
+
+
+def _first_thrash(truth: Mapping[str, Any]) -> float | None:
+    """When a sequence was first swapped in, or preempted again within 30 s, on any engine."""
+    return _first(truth, ("swap_in_bytes", "repeat_preemptions_30s"))
+
+
+def _first_slow(evaluated: Evaluated, truth: Mapping[str, Any]) -> float | None:
+    """From the first preemption on: prompts that are computed whole stop decodes for seconds before any of it."""
+    since = _first(truth, ("preemptions",))
+    return min(
+        (
+            at
+            for row in evaluated.queries.get(TPOT, {}).values()
+            for at, value in row.items()
+            if value > SLOW_SECONDS and since is not None and at >= since
+        ),
+        default=None,
+    )
+
+
+def _flaps(people: Sequence[Notification], end: float) -> list[str]:
+    """All-clears of pages before the end that were taken back."""
+    found = []
+    for place, each in enumerate(people):
+        names = {labels["alertname"] for labels in each.resolved}
+        later = [more for more in people[place + 1 :] if names & set(more.names) and more.at < end]
+        if each.receiver == "page" and each.all_clear and later:
+            found.append(f"the all-clear of {', '.join(sorted(names))} is taken back")
+    return found

@@ -1,0 +1,93 @@
+"""``docs/evaluation.md``, from verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.evaluation.bars import Verdict
+from tests.evaluation.live_figures import (
+    LEAD_ON_A_RAMP_SECONDS,
+    MOST_NOTIFICATIONS,
+    PAGE_WITHIN_SECONDS,
+    SLOW_SECONDS,
+)
+
+_HEAD = f"""# The pack over the drill
+
+Written by `make eval`, which fails where a bar is missed. Each run of the drill is scraped every 15 s and loaded into a
+real Prometheus, which evaluates every rule as it is shipped each 15 s; scrapes and evaluations begin at other moments
+for each seed. What fires goes through a real Alertmanager with `deploy/prometheus/alertmanager.example.yml`, all its
+durations divided by 30, and what a receiver gets is counted: pages, warnings, and what says that they are over. What
+still fires at a run's end goes on for three minutes.
+
+| bar | |
+|---|---|
+| nothing is wrong (`benign-day`, `peak`) | no page |
+| something is | an alert of that cause fires and is told; what else is told is a consequence |
+| `overload` | nobody is paged but of an objective that is missed |
+| `incident` | the right page within {PAGE_WITHIN_SECONDS:.0f} s of the first swap-in or repeat preemption |
+| | before p99 TPOT passes {SLOW_SECONDS:g} s, and {LEAD_ON_A_RAMP_SECONDS:.0f} s before on a ramp |
+| | at most {MOST_NOTIFICATIONS} notifications, and no all-clear that is taken back |
+| recordings of a real engine under contention | cache pressure at most |
+
+p99 TPOT counts from the first preemption on: prompts that are computed whole stop decodes for some seconds before that,
+which is no swapping and not what that page is about.
+
+Times are after the onset. `told` reached somebody; `silent` fired and was explained by what did, or is for nobody.
+"""
+
+
+def page(verdicts: Sequence[Verdict]) -> str:
+    """All of it."""
+    false_pages = sum(verdict.pages for verdict in verdicts if verdict.onset is None)
+    missed = [verdict for verdict in verdicts if verdict.missed]
+    quiet = sum(verdict.onset is None for verdict in verdicts)
+    lines = [
+        _HEAD,
+        (
+            f"{len(verdicts)} runs, {quiet} of them with nothing wrong; {false_pages} false pages;"
+            f" {len(missed)} runs that miss a bar."
+        ),
+        "",
+        "| run | own alert | first page | pages | notifications | told | silent |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [_row(verdict) for verdict in verdicts]
+    incidents = [verdict for verdict in verdicts if verdict.title.startswith("incident")]
+    if incidents:
+        lines += [
+            "",
+            "## How soon",
+            "",
+            "| run | first swap-in or repeat preemption | first page | p99 TPOT above 2 s |",
+            "|---|---|---|---|",
+            *(
+                f"| {each.title} | {_at(each.thrash)} | {_named(each.first_page)} | {_at(each.slow)} |"
+                for each in incidents
+            ),
+        ]
+    if missed:
+        lines += ["", "## Missed", ""]
+        lines += [f"- {verdict.title}: {'; '.join(verdict.missed)}" for verdict in missed]
+    return "\n".join(lines) + "\n"
+
+
+def _row(verdict: Verdict) -> str:
+    cells = (
+        verdict.title,
+        _named(verdict.own),
+        _named(verdict.first_page),
+        str(verdict.pages),
+        str(verdict.notified),
+        ", ".join(verdict.told) or "-",
+        ", ".join(verdict.silent) or "-",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _named(told: tuple[str, float] | None) -> str:
+    return "-" if told is None else f"{told[0]} {_at(told[1])}"
+
+
+def _at(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.0f} s"
