@@ -24,7 +24,8 @@ from typing import Any
 
 import httpx
 
-from alerts.alertmanager import DEAD_MAN
+from alerts.alertmanager import DEAD_MAN, PAGE, configuration
+from alerts.catalogue import ALERTS
 from alerts.pack_settings import PackSettings
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting, SettingError, Size
@@ -40,8 +41,6 @@ PROGRAMS = {
     "prometheus-alertmanager": "prometheus-alertmanager",
 }
 RESULT = "live.json"
-_AFTER_SECONDS = 540
-"""Beyond the end: what keeps firing does so for 180 s, and Alertmanager tells that it is over within 300 s of that."""
 _ASK_SECONDS = 5.0
 _GRACE = 1.5
 """A drill that falls behind lasts longer; one that lasts so much longer measures nothing any more."""
@@ -81,10 +80,22 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         if shutil.which(program) is None:
             parser.error(f"no {program} here: apt-get install -y --no-install-recommends {package}")
     if asked.seconds is None:
-        ends = [round(each.end_seconds) + _AFTER_SECONDS for each in scene.episodes]
+        ends = [round(each.end_seconds) + after_seconds() for each in scene.episodes]
         asked.seconds = max([scene.seconds, *ends])
     asked.out = (asked.out or Path(f"live-{asked.scenario}")).resolve()
     return asked
+
+
+def after_seconds() -> int:
+    """From the end of what went wrong until Alertmanager has told that pages are over.
+
+    They go on firing for a time, and a group that was told of isn't told of again before its interval has passed.
+    """
+    route = configuration(PackSettings())["route"]
+    (page,) = [each for each in route["routes"] if each["receiver"] == PAGE]
+    interval = page.get("group_interval", route["group_interval"])
+    keeps = max(each.keep_firing_seconds for each in ALERTS.values())
+    return keeps + int(interval.removesuffix("m")) * 60 + 60
 
 
 def watch(stack: Stack, timeline: Timeline, until: float) -> None:
