@@ -41,6 +41,14 @@ def test_a_leaf_reads_one_series_a_subject_through_failed_scrapes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("limit", "written"),
+    [(0.1234567, "0.1234567"), (1234567.0, "1234567"), (5.0, "5"), (0.9, "0.9"), (1e-7, "1e-07")],
+)
+def test_a_threshold_is_written_to_its_last_digit(limit: float, written: str) -> None:
+    assert Compare(Reading(KV_USAGE), ">", limit).promql(Rendering()).endswith(f" > {written}")
+
+
 def test_what_is_joined_is_matched_by_shared_labels_and_the_cluster() -> None:
     text = All(FULL, SWAPPING).promql(Rendering())
     assert "\nand on (cluster, engine)\n" in text

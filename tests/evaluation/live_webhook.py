@@ -21,6 +21,7 @@ class Told:
     cause: str
     labels: Mapping[str, str]
     identity: str
+    runbook: str
 
     def __str__(self) -> str:
         subject = self.labels.get("engine") or self.labels.get("uuid") or self.labels.get("gateway")
@@ -50,6 +51,7 @@ def read(at: float, payload: Mapping[str, Any]) -> Notification:
             each["labels"].get("cause", ""),
             each["labels"],
             each["fingerprint"],
+            each.get("annotations", {}).get("runbook_url", ""),
         )
         for each in payload["alerts"]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import signal
 import socket
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,7 @@ from click.testing import CliRunner
 
 from drill.command import drill
 from drill.playing.play import Play
+from drill.playing.truth import TruthLog
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting
 from exporter.snapshot import Snapshot
@@ -173,6 +175,38 @@ def test_ctrl_c_ends_it_at_once_and_well(tmp_path: Path) -> None:
         assert after == ["", "ended"]
 
 
+def test_what_was_true_is_kept_by_the_clock_for_as_long_as_is_asked(tmp_path: Path) -> None:
+    began, out = time.time(), str(tmp_path)
+    arguments = ["serve", "overload", "--engines", "1", "--port-base", "0", "--out", out]
+    result = CliRunner().invoke(drill, [*arguments, "--speed", "20", "--seconds", "20"])
+    assert result.output.endswith("the end\n"), result.output
+    told = json.loads((tmp_path / "truth.json").read_text())
+    scene = replace(SCENARIOS["overload"].scene(Setting(engines=1)), seconds=20)
+    log = TruthLog(scene)
+    for moment in Play(scene, 1).moments():
+        log.see(moment.second)
+    true = log.told("overload", [])
+    assert (told["engines"], told["fleet"]) == (true["engines"], true["fleet"])
+    assert len(told["seconds"]) == 20
+    assert told["seconds"] == sorted(told["seconds"])
+    assert began < told["seconds"][0] < told["seconds"][-1] < time.time()
+    # what hasn't come yet is as late as the newest second was
+    late = told["seconds"][-1] - true["seconds"][-1]
+    assert told["onset"] - true["onset"] == pytest.approx(late, abs=1e-3)
+
+
+def test_an_episode_is_as_late_as_the_second_in_which_it_lies() -> None:
+    scene = replace(SCENARIOS["overload"].scene(Setting(engines=1)), seconds=10)
+    scene = replace(scene, episodes=(replace(scene.episodes[0], onset_seconds=4.5, end_seconds=8.0),))
+    log = TruthLog(scene)
+    for moment in Play(scene, 1).moments():
+        now = moment.second.seconds
+        log.see(moment.second, scene.epoch + now + (3.0 if now >= 5 else 0.0) + (4.0 if now >= 9 else 0.0))
+    told = log.told("overload", [])
+    assert told["onset"] - scene.epoch == pytest.approx(7.5)
+    assert told["end"] - scene.epoch == pytest.approx(11.0)
+
+
 def test_ports_in_use_are_told_of() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -190,6 +224,7 @@ def test_ports_in_use_are_told_of() -> None:
         (["nothing"], "no scenario 'nothing': there are "),
         (["overload", "--speed", "0"], "--speed is 0: take a number above 0"),
         (["overload", "--speed", "nan"], "--speed is nan: take a number above 0"),
+        (["overload", "--seconds", "0"], "0 is not in the range"),
         (["overload", "--port-base", "70000"], "70000 is not in the range"),
     ],
 )
