@@ -1,0 +1,163 @@
+"""What a series is, by its name, and whether the engines that are in use have it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from alerts.lint.facts.engines import DIALECTS
+from alerts.lint.facts.gpus import DCGM
+from alerts.lint.facts.gpus import known as dcgm_metric
+from alerts.lint.facts.metric import (
+    CREATED,
+    PARTS,
+    TOTAL,
+    Exporter,
+    Kind,
+    Metric,
+    Release,
+    exposed,
+    is_earlier,
+    is_later,
+    written,
+)
+from alerts.lint.facts.own import OWN
+from alerts.lint.facts.vllm import VLLM
+
+EXPORTERS: tuple[Exporter, ...] = (VLLM, *DIALECTS, DCGM, OWN)
+Releases = Mapping[str, Release]
+"""By the exporter's key: those that are in use. What isn't there is taken as the newest."""
+
+
+class Known(NamedTuple):
+    """A series of somebody's: ``part`` is the suffix of a histogram's."""
+
+    exporter: Exporter
+    metric: Metric
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a series is never there. ``sure``: it can't be; else nobody has seen it."""
+
+    what: str
+    fix: str
+    sure: bool = True
+
+
+def known(series: str) -> Known | None:
+    """Who exposes a series of this name, and as what; None where that isn't known."""
+    for exporter in EXPORTERS:
+        stem = exporter.stem(series)
+        if stem is None:
+            continue
+        if exporter is DCGM:
+            metric = dcgm_metric(series)
+            return None if metric is None else Known(exporter, metric, "")
+        return _known(exporter, stem)
+    return None
+
+
+def _known(exporter: Exporter, stem: str) -> Known | None:
+    metric = exporter.metrics.get(stem)
+    if metric is not None and metric.kind is not Kind.HISTOGRAM:
+        return Known(exporter, metric, "")
+    for part in PARTS:
+        whole = exporter.metrics.get(stem.removesuffix(part)) if stem.endswith(part) else None
+        if whole is not None and whole.kind is Kind.HISTOGRAM:
+            return Known(exporter, whole, part)
+    return None
+
+
+def verdict(series: str, releases: Releases, recorded: Collection[str] = ()) -> Verdict | None:
+    """Why nothing of this name can be there; None where it can, or isn't known.
+
+    ``recorded``: names that rules make.
+    """
+    if series in recorded:
+        return None
+    for exporter in EXPORTERS:
+        stem = exporter.stem(series)
+        if stem is None or ":" in stem:  # a colon more: a recorded name
+            continue
+        if exporter is DCGM:
+            metric = dcgm_metric(series)
+            return _gone(exporter, series, metric, releases) if metric else None
+        found = _known(exporter, stem)
+        if found is not None:
+            return _gone(exporter, series, found.metric, releases) or _prefix(exporter, series, found)
+        return _unknown(exporter, series, stem)
+    return None
+
+
+def _gone(exporter: Exporter, series: str, metric: Metric, releases: Releases) -> Verdict | None:
+    used = releases.get(exporter.key)
+    if metric.first and used is not None and is_earlier(used, metric.first):
+        return Verdict(
+            f"{series} came with {exporter.title} {written(metric.first)}, and {written(used)} is in use",
+            metric.use or f"leave it out, or say which release is in use (releases.{exporter.key})",
+        )
+    if not metric.last or (used is not None and not is_later(used, metric.last)):
+        return None
+    last = written(metric.last)
+    when = f"no release of {exporter.title} after {last} has it" if last != "0" else "it was removed"
+    return Verdict(f"{series} is gone: {when}", f"use {metric.use}" if _is_name(metric.use) else metric.use)
+
+
+def _prefix(exporter: Exporter, series: str, found: Known) -> Verdict | None:
+    """Names with an underscore for the colon, which engines write under Ray and in OpenMetrics alone."""
+    wanted = exporter.spelling
+    if not wanted.endswith(":") or series.startswith((wanted, "ray_")):
+        return None
+    stem = exporter.stem(series) or ""
+    return Verdict(
+        f"{series}: {exporter.title} writes {wanted}{stem}; with an underscore it comes from /metrics/ with its slash"
+        " alone, or from something that renames",
+        f"use {wanted}{found.metric.name}{found.part}",
+        sure=False,
+    )
+
+
+def _unknown(exporter: Exporter, series: str, stem: str) -> Verdict | None:
+    name = exporter.spelling or series
+    wrong = exporter.wrong.get(stem)
+    if wrong is not None:
+        return Verdict(f"no release of {exporter.title} has {series}", f"use {wrong}" if _is_name(wrong) else wrong)
+    if stem.endswith(CREATED) or stem.startswith(exporter.families or ("\0",)):
+        return None
+    counter = exporter.metrics.get(stem + TOTAL)
+    if counter is not None:
+        return _respelt(exporter, series, counter)
+    plain = exporter.metrics.get(stem.removesuffix(TOTAL))
+    if plain is not None and stem.endswith(TOTAL):
+        return _respelt(exporter, series, plain)
+    histogram = exporter.metrics.get(stem)
+    if histogram is not None:
+        parts = ", ".join(name + each for each in exposed(histogram))
+        return Verdict(f"{series} is a histogram, and no series bears its bare name", f"use one of {parts}")
+    if not exporter.complete:
+        return None
+    names = [each for metric in exporter.metrics.values() for each in exposed(metric)]
+    near = difflib.get_close_matches(stem, names, 1, cutoff=0.75)
+    span = f" from {exporter.oldest} to {exporter.newest}" if exporter.oldest else " there is"
+    return Verdict(
+        f"no release of {exporter.title}{span} has {series}",
+        f"did you mean {name}{near[0]}?" if near else f"take a name that {exporter.title} has",
+        sure=False,
+    )
+
+
+def _respelt(exporter: Exporter, series: str, metric: Metric) -> Verdict:
+    said = "with" if metric.name.endswith(TOTAL) else "without"
+    right = " or ".join(exporter.spelling + each for each in exposed(metric))
+    if metric.last:
+        right += f", which is gone after {written(metric.last)}: {metric.use}"
+    return Verdict(f"{series} is never there: {exporter.title} writes it {said} _total", f"use {right}")
+
+
+def _is_name(use: str) -> bool:
+    """Whether a hint begins with what to take, and isn't a sentence."""
+    return use.partition(" ")[0].rstrip(",;").count(":") == 1 or use.startswith(("rate(", "dynamo_", "inference_", "DCGM_"))
