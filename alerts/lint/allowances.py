@@ -65,7 +65,9 @@ def faults(source: Source, said: Iterable[Comment], names: Collection[str]) -> I
     for comment in said:
         place = source.place(comment.at)
         if not comment.checks:
-            yield Found(place, "this allows nothing: it names no check", "# thrashold: allow rate-window: why")
+            yield Found(
+                place, "this allows nothing: it names no check", "# thrashold: allow rate-window: why"
+            )
             continue
         for check in comment.checks:
             if check not in names:

@@ -31,11 +31,17 @@ _FAULTY, _UNREADABLE = 1, 2
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option("--list", "only_list", is_flag=True, help="Name all checks, and exit.")
 @click.pass_context
-def lint(ctx: click.Context, paths: tuple[Path, ...], config_file: Path | None, as_json: bool, only_list: bool) -> None:  # noqa: FBT001
+def lint(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    config_file: Path | None,
+    as_json: bool,  # noqa: FBT001 - click calls by name
+    only_list: bool,  # noqa: FBT001
+) -> None:
     """Find faults in rule files of Prometheus and boards of Grafana: names that are gone, rules that never fire.
 
-    A PATH is a file, or a folder to look through. Without one the pack that is shipped is looked at. Exit code 0: nothing
-    was found, 1: something was, 2: something can't be read.
+    A PATH is a file, or a folder to look through. Without one the pack that is shipped is looked at.
+    Exit code 0: nothing was found, 1: something was, 2: something can't be read.
     """
     if find_spec(PARSER) is None:
         raise click.ClickException("the linter needs promql-parser: pip install 'thrashold[lint]'")
@@ -54,7 +60,9 @@ def lint(ctx: click.Context, paths: tuple[Path, ...], config_file: Path | None, 
         settings = _settings(config_file, CHECKS)
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
-    found = run.lint(paths, settings) if paths else run.lint_text(OUR_PACK, rule_file(PackSettings()), settings)
+    found = (
+        run.lint(paths, settings) if paths else run.lint_text(OUR_PACK, rule_file(PackSettings()), settings)
+    )
     if as_json:
         click.echo(report.for_programs(found))
     else:

@@ -99,7 +99,9 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
     """Each file once, and whether it was named itself."""
     seen: set[Path] = set()
     for path in paths:
-        inside = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES) if path.is_dir() else [path]
+        inside = (
+            sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES) if path.is_dir() else [path]
+        )
         for each in inside:
             if each not in seen and not (path.is_dir() and each.is_dir()):
                 seen.add(each)

@@ -23,9 +23,12 @@ class Allowance:
 
     check: Annotated[str, Meta(description="The check, by its name.")]
     reason: Annotated[str, Meta(min_length=1, description="Why.")]
-    file: Annotated[str, Meta(description="In files whose path ends so; a pattern with `*`. Empty: in all.")] = ""
+    file: Annotated[
+        str, Meta(description="In files whose path ends so; a pattern with `*`. Empty: in all.")
+    ] = ""
     name: Annotated[
-        str, Meta(description="Of the alert, the recorded series or the panel; a pattern with `*`. Empty: all.")
+        str,
+        Meta(description="Of the alert, the recorded series or the panel; a pattern with `*`. Empty: all."),
     ] = ""
 
 
@@ -38,7 +41,9 @@ class LintSettings:
     ] = 15.0
     cluster_labels: Annotated[
         tuple[_Label, ...],
-        Meta(min_length=1, description="Labels that tell clusters apart: joins and absences have to keep them."),
+        Meta(
+            min_length=1, description="Labels that tell clusters apart: joins and absences have to keep them."
+        ),
     ] = ("cluster",)
     several_clusters: Annotated[
         bool | None,
@@ -60,11 +65,15 @@ class LintSettings:
         keys = [*(each.key for each in EXPORTERS), PROMETHEUS]
         for key, text in self.releases.items():
             if key not in keys:
-                raise RefusedError(("releases", key), f"nothing is known of {key}: there are {', '.join(keys)}")
+                raise RefusedError(
+                    ("releases", key), f"nothing is known of {key}: there are {', '.join(keys)}"
+                )
             try:
                 release(text)
             except ValueError as error:
-                raise RefusedError(("releases", key), f"{text!r} is no release: write it as '0.11.2'") from error
+                raise RefusedError(
+                    ("releases", key), f"{text!r} is no release: write it as '0.11.2'"
+                ) from error
 
     @property
     def in_use(self) -> dict[str, Release]:

@@ -32,9 +32,15 @@ def _picks_aborts(operator: str, value: str) -> bool:
     if operator == "=":
         return value == _ABORT
     try:
-        return operator == "=~" and re.fullmatch(value, _ABORT) is not None and re.fullmatch(value, "stop") is None
+        return (
+            operator == "=~"
+            and re.fullmatch(value, _ABORT) is not None
+            and re.fullmatch(value, "stop") is None
+        )
     except re.error:
         return False
 
 
-CHECK = Check("abort-reason", Severity.ERROR, 'Aborts by finished_reason="abort", which vLLM never counts.', _find)
+CHECK = Check(
+    "abort-reason", Severity.ERROR, 'Aborts by finished_reason="abort", which vLLM never counts.', _find
+)

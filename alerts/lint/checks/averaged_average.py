@@ -35,7 +35,10 @@ def _what(outer: Aggregation) -> tuple[str, str]:
             "put the buckets together first: histogram_quantile(0.99, sum by (le) (rate(..._bucket[5m])))",
         )
     if outer.name == "avg" and isinstance(inner, Aggregation) and inner.name == "avg":
-        return "averages, so that a group of one counts as much as a group of ten", "average once, over all series"
+        return (
+            "averages, so that a group of one counts as much as a group of ten",
+            "average once, over all series",
+        )
     return "", ""
 
 

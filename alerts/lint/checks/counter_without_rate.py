@@ -58,7 +58,11 @@ def _has_zero(node: Binary) -> bool:
 
 
 def _is_compared(above: tuple[Node, ...]) -> bool:
-    return any(isinstance(node, Binary) and node.operator in COMPARISONS and _is_constant(node) for node in above)
+    return any(
+        isinstance(node, Binary) and node.operator in COMPARISONS and _is_constant(node) for node in above
+    )
 
 
-CHECK = Check("counter-without-rate", Severity.ERROR, "A counter that is compared or drawn without a rate.", _find)
+CHECK = Check(
+    "counter-without-rate", Severity.ERROR, "A counter that is compared or drawn without a rate.", _find
+)

@@ -39,7 +39,9 @@ def _holes(
         label = next(each for each in found.groups() if each)
         if label in asked or (labels.may_have(label) and label not in never):
             continue
-        has = ", ".join(sorted(labels.only)) if labels.only else "none" if labels.only is not None else "others"
+        has = (
+            ", ".join(sorted(labels.only)) if labels.only else "none" if labels.only is not None else "others"
+        )
         yield Found(
             within(query, value, found.start()),
             f"the expression's result has no label {label}: the text has a hole there",
@@ -47,4 +49,6 @@ def _holes(
         )
 
 
-CHECK = Check("dropped-label", Severity.ERROR, "A text that names a label which the expression dropped.", _find)
+CHECK = Check(
+    "dropped-label", Severity.ERROR, "A text that names a label which the expression dropped.", _find
+)

@@ -37,5 +37,8 @@ def _rate(node: Node) -> Call | None:
 
 
 CHECK = Check(
-    "increase-of-newborn", Severity.ERROR, "The first event of a counter that begins with it, by increase.", _find
+    "increase-of-newborn",
+    Severity.ERROR,
+    "The first event of a counter that begins with it, by increase.",
+    _find,
 )

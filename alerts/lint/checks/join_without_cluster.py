@@ -24,8 +24,8 @@ def _find(query: Query, context: Context) -> Iterator[Found]:
         if missing and not _is_of_one(node, missing):
             yield Found(
                 at(query, node),
-                f"this join leaves {', '.join(missing)} out: what is wrong in one cluster meets what is right in another,"
-                " without an error",
+                f"this join leaves {', '.join(missing)} out: what is wrong in one cluster meets what is right in"
+                " another, without an error",
                 f"on ({', '.join((*missing, *(node.on or ('...',))))})",
             )
 

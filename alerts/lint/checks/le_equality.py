@@ -21,10 +21,12 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
                 either = "|".join(f"{each}([.]0)?" for each in matcher.value.split("|"))
                 yield Found(
                     at(query, selector),
-                    f'{matcher.label}{matcher.operator}"{matcher.value}" finds nothing on Prometheus 3, which stores whole'
-                    " bounds with .0, as Python's client does",
+                    f'{matcher.label}{matcher.operator}"{matcher.value}" finds nothing on Prometheus 3, which stores'
+                    " whole bounds with .0, as Python's client does",
                     f'{matcher.label}=~"{either}"',
                 )
 
 
-CHECK = Check("le-equality", Severity.WARNING, 'A bucket picked by le="1", which Prometheus 3 calls 1.0.', _find)
+CHECK = Check(
+    "le-equality", Severity.WARNING, 'A bucket picked by le="1", which Prometheus 3 calls 1.0.', _find
+)

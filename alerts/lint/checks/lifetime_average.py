@@ -18,11 +18,13 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
         if above is None or below is None:
             continue
         stem = above.name.removesuffix("_sum")
-        if (above.name != stem and below.name == f"{stem}_count") or (is_counter(above) and is_counter(below)):
+        if (above.name != stem and below.name == f"{stem}_count") or (
+            is_counter(above) and is_counter(below)
+        ):
             yield Found(
                 at(query, node),
                 f"{above.name} over {below.name} since they began: after a day an hour of trouble hardly moves it",
-                f"divide what they rose by: rate({above.name}[5m]) / rate({below.name}[5m]), summed before the division",
+                f"divide what they rose by: sum(rate({above.name}[5m])) / sum(rate({below.name}[5m]))",
             )
 
 
@@ -38,4 +40,6 @@ def _raw(node: Node) -> Selector | None:
             return None
 
 
-CHECK = Check("lifetime-average", Severity.ERROR, "A sum over a count, or two counters, without rates.", _find)
+CHECK = Check(
+    "lifetime-average", Severity.ERROR, "A sum over a count, or two counters, without rates.", _find
+)

@@ -29,9 +29,12 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
 def _is_guarded(query: Query, name: str) -> bool:
     """Whether the same series is held against 0 somewhere in the expression."""
     return any(
-        comparison.operator in (">", ">=") and name in {each.name for each, _ in walk(comparison.value) if isinstance(each, Selector)}
+        comparison.operator in (">", ">=")
+        and name in {each.name for each, _ in walk(comparison.value) if isinstance(each, Selector)}
         for comparison in compared(query.tree)
     )
 
 
-CHECK = Check("off-as-low", Severity.ERROR, "A gauge below a threshold that is -1 where it is switched off.", _find)
+CHECK = Check(
+    "off-as-low", Severity.ERROR, "A gauge below a threshold that is -1 where it is switched off.", _find
+)

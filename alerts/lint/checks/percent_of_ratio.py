@@ -34,4 +34,6 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
                 )
 
 
-CHECK = Check("percent-of-ratio", Severity.ERROR, "A text that tells a ratio as per cent without multiplying it.", _find)
+CHECK = Check(
+    "percent-of-ratio", Severity.ERROR, "A text that tells a ratio as per cent without multiplying it.", _find
+)

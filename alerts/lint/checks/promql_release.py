@@ -59,4 +59,6 @@ def only_newer(text: str) -> bool:
     return any(re.search(each.pattern, text) for each in SYNTAX)
 
 
-CHECK = Check("promql-release", Severity.WARNING, "PromQL that some Prometheus between 2.42 and 3 refuses.", _find)
+CHECK = Check(
+    "promql-release", Severity.WARNING, "PromQL that some Prometheus between 2.42 and 3 refuses.", _find
+)

@@ -26,4 +26,6 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
             )
 
 
-CHECK = Check("quantile-without-le", Severity.ERROR, "histogram_quantile over buckets that lost their le.", _find)
+CHECK = Check(
+    "quantile-without-le", Severity.ERROR, "histogram_quantile over buckets that lost their le.", _find
+)

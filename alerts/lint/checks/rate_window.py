@@ -33,8 +33,8 @@ def _find(query: Query, context: Context) -> Iterator[Found]:
                 few = int(window.seconds // scrape)
                 yield Found(
                     at(query, selector),
-                    f"{node.name} over {window.text} holds {few} scrape{'' if few == 1 else 's'} of {scrape:g} s: one that"
-                    " fails leaves a gap, and with fewer than two there is nothing",
+                    f"{node.name} over {window.text} holds {few} scrape{'' if few == 1 else 's'} of {scrape:g} s: one"
+                    " that fails leaves a gap, and with fewer than two there is nothing",
                     f"take {_SCRAPES * scrape:g}s or more"
                     + (", or [$__rate_interval]" if query.panel is not None else ""),
                 )

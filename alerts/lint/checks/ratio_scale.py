@@ -25,7 +25,9 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
             meant = limit / _PER_CENT * whole
             better = f"compare with {meant:g}" if limit <= _PER_CENT else f"compare with a part of {whole:g}"
             yield Found(
-                at(query, node), f"{name} goes from 0 to {whole:g} here and is compared with {limit:g}", better
+                at(query, node),
+                f"{name} goes from 0 to {whole:g} here and is compared with {limit:g}",
+                better,
             )
         elif whole >= _PER_CENT and 0 < limit < 1:
             yield Found(
@@ -35,4 +37,6 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
             )
 
 
-CHECK = Check("ratio-scale", Severity.ERROR, "A gauge from 0 to 1 beside 85, or one of per cent beside 0.85.", _find)
+CHECK = Check(
+    "ratio-scale", Severity.ERROR, "A gauge from 0 to 1 beside 85, or one of per cent beside 0.85.", _find
+)

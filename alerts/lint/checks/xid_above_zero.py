@@ -21,8 +21,8 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
         if (operator in (">", "!=") and limit == 0) or (operator == ">=" and limit == 1):
             yield Found(
                 at(query, node),
-                f"{inner.name} keeps the number of the last XID until the exporter restarts: this fires for ever, and not"
-                " again for the same one",
+                f"{inner.name} keeps the number of the last XID until the exporter restarts: this fires for ever, and"
+                " not again for the same one",
                 f"changes({inner.name}[15m]) > 0, or thrashold_gpu_xid_errors_total, which counts them",
             )
 

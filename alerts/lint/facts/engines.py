@@ -64,14 +64,24 @@ SGLANG = Exporter(
                 last=release("0.4.9"),
                 use="sglang:num_prefill_inflight_queue_reqs",
             ),
-            Metric("func_latency_seconds", Kind.HISTOGRAM, last=release("0.4.9"), use="sglang:per_stage_req_latency_seconds"),
+            Metric(
+                "func_latency_seconds",
+                Kind.HISTOGRAM,
+                last=release("0.4.9"),
+                use="sglang:per_stage_req_latency_seconds",
+            ),
             Metric(
                 "num_prefill_prealloc_queue_reqs",
                 Kind.GAUGE,
                 last=release("0.5.10"),
                 use="sglang:num_prefill_bootstrap_queue_reqs",
             ),
-            Metric("num_retractions", Kind.HISTOGRAM, last=release("0.5.10"), use="sglang:num_retracted_requests_total"),
+            Metric(
+                "num_retractions",
+                Kind.HISTOGRAM,
+                last=release("0.5.10"),
+                use="sglang:num_retracted_requests_total",
+            ),
             Metric("token_usage", Kind.GAUGE, Scale.RATIO),
             Metric("swa_token_usage", Kind.GAUGE, Scale.RATIO),
             Metric("mamba_usage", Kind.GAUGE, Scale.RATIO),
@@ -89,15 +99,12 @@ TRTLLM = Exporter(
     _of_tables(
         trtllm.SERVE,
         more=(
-            *(
-                Metric(name, Kind.HISTOGRAM, tops=(((), top),))
-                for name, top in _LATER_BUCKETS.items()
-            ),
+            *(Metric(name, Kind.HISTOGRAM, tops=(((), top),)) for name, top in _LATER_BUCKETS.items()),
             Metric("request_error_total", Kind.COUNTER, born_late=True),
         ),
     ),
     {
-        "num_preemptions_total": "TensorRT-LLM counts no preemptions: trtllm_num_paused_requests tells who is put aside",
+        "num_preemptions_total": "TensorRT-LLM counts none: trtllm_num_paused_requests tells who is put aside",
     },
 )
 TGI = Exporter(
@@ -120,8 +127,9 @@ LLAMACPP = Exporter(
                 name,
                 Kind.GAUGE,
                 Scale.RATIO if name.endswith("ratio") else Scale.OPEN,
-                last=release("0"),
-                use="nothing has taken its place (ggml-org/llama.cpp#13660); llamacpp:requests_deferred tells who waits",
+                gone=True,
+                use="nothing has taken its place (ggml-org/llama.cpp#13660); llamacpp:requests_deferred tells who"
+                " waits",
             )
             for name in ("kv_cache_usage_ratio", "kv_cache_tokens")
         ),
@@ -149,10 +157,12 @@ INFERENCE_EXTENSION = Exporter(
     "inference_model_",
     {},
     {
-        "request_total": "inference_objective_request_total, and llm_d_router_epp_* in newer releases of llm-d",
-        "request_error_total": "inference_objective_request_error_total, and llm_d_router_epp_* in newer releases of llm-d",
-        "request_duration_seconds_bucket": "inference_objective_request_duration_seconds_bucket, and llm_d_router_epp_* in"
-        " newer releases of llm-d",
+        stem: f"inference_objective_{stem}, and llm_d_router_epp_* in newer releases of llm-d"
+        for stem in (
+            "request_total",
+            "request_error_total",
+            *(f"request_duration_seconds{part}" for part in PARTS),
+        )
     },
 )
 ENVOY = Exporter(

@@ -22,7 +22,9 @@ _RATES = (
     *(dcgm_names.NVLINK_OUT_DATA, dcgm_names.NVLINK_IN_DATA, dcgm_names.NVLINK_DATA),
 )
 _IS_A_RATE = "it is bytes a second already, whatever its TYPE says: take it as it is, or avg_over_time of it"
-_IS_LAST_XID = "it is the number of the last XID: `changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0` tells that there was one"
+_IS_LAST_XID = (
+    "it is the number of the last XID: `changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0` tells that there was one"
+)
 
 
 def known(series: str) -> Metric | None:

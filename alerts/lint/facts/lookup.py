@@ -100,11 +100,12 @@ def _gone(exporter: Exporter, series: str, metric: Metric, releases: Releases) -
             f"{series} came with {exporter.title} {written(metric.first)}, and {written(used)} is in use",
             metric.use or f"leave it out, or say which release is in use (releases.{exporter.key})",
         )
+    if metric.gone:
+        return Verdict(f"{series} is gone from {exporter.title}", _take(metric.use))
     if not metric.last or (used is not None and not is_later(used, metric.last)):
         return None
     last = written(metric.last)
-    when = f"no release of {exporter.title} after {last} has it" if last != "0" else "it was removed"
-    return Verdict(f"{series} is gone: {when}", f"use {metric.use}" if _is_name(metric.use) else metric.use)
+    return Verdict(f"{series} is gone: no release of {exporter.title} after {last} has it", _take(metric.use))
 
 
 def _prefix(exporter: Exporter, series: str, found: Known) -> Verdict | None:
@@ -122,12 +123,26 @@ def _prefix(exporter: Exporter, series: str, found: Known) -> Verdict | None:
 
 
 def _unknown(exporter: Exporter, series: str, stem: str) -> Verdict | None:
-    name = exporter.spelling or series
     wrong = exporter.wrong.get(stem)
     if wrong is not None:
-        return Verdict(f"no release of {exporter.title} has {series}", f"use {wrong}" if _is_name(wrong) else wrong)
+        return Verdict(f"no release of {exporter.title} has {series}", _take(wrong))
     if stem.endswith(CREATED) or stem.startswith(exporter.families or ("\0",)):
         return None
+    said = _misspelt(exporter, series, stem)
+    if said is not None or not exporter.complete:
+        return said
+    names = [each for metric in exporter.metrics.values() for each in exposed(metric)]
+    near = difflib.get_close_matches(stem, names, 1, cutoff=0.75)
+    span = f" from {exporter.oldest} to {exporter.newest}" if exporter.oldest else ""
+    return Verdict(
+        f"{exporter.title}{span} has no {series}",
+        f"did you mean {exporter.spelling}{near[0]}?" if near else f"take a name that {exporter.title} has",
+        sure=False,
+    )
+
+
+def _misspelt(exporter: Exporter, series: str, stem: str) -> Verdict | None:
+    """A counter without ``_total``, something else with it, a histogram without its parts."""
     counter = exporter.metrics.get(stem + TOTAL)
     if counter is not None:
         return _respelt(exporter, series, counter)
@@ -135,19 +150,10 @@ def _unknown(exporter: Exporter, series: str, stem: str) -> Verdict | None:
     if plain is not None and stem.endswith(TOTAL):
         return _respelt(exporter, series, plain)
     histogram = exporter.metrics.get(stem)
-    if histogram is not None:
-        parts = ", ".join(name + each for each in exposed(histogram))
-        return Verdict(f"{series} is a histogram, and no series bears its bare name", f"use one of {parts}")
-    if not exporter.complete:
+    if histogram is None:
         return None
-    names = [each for metric in exporter.metrics.values() for each in exposed(metric)]
-    near = difflib.get_close_matches(stem, names, 1, cutoff=0.75)
-    span = f" from {exporter.oldest} to {exporter.newest}" if exporter.oldest else " there is"
-    return Verdict(
-        f"no release of {exporter.title}{span} has {series}",
-        f"did you mean {name}{near[0]}?" if near else f"take a name that {exporter.title} has",
-        sure=False,
-    )
+    parts = ", ".join(exporter.spelling + each for each in exposed(histogram))
+    return Verdict(f"{series} is a histogram, and no series bears its bare name", f"use one of {parts}")
 
 
 def _respelt(exporter: Exporter, series: str, metric: Metric) -> Verdict:
@@ -158,6 +164,8 @@ def _respelt(exporter: Exporter, series: str, metric: Metric) -> Verdict:
     return Verdict(f"{series} is never there: {exporter.title} writes it {said} _total", f"use {right}")
 
 
-def _is_name(use: str) -> bool:
-    """Whether a hint begins with what to take, and isn't a sentence."""
-    return use.partition(" ")[0].rstrip(",;").count(":") == 1 or use.startswith(("rate(", "dynamo_", "inference_", "DCGM_"))
+def _take(use: str) -> str:
+    """A hint that begins with a name or an expression, as advice; a sentence as it is."""
+    first = use.partition(" ")[0].rstrip(",;")
+    begins = first.startswith(("rate(", "dynamo_", "inference_", "DCGM_"))
+    return f"use {use}" if begins or (first.count(":") == 1 and not first.endswith(":")) else use

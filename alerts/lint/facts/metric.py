@@ -36,9 +36,9 @@ class Metric:
     """``name`` is without the engine's prefix and, of a counter, with ``_total`` where the engine writes it.
 
     ``first`` and ``last`` are the releases that have it; () where that isn't known, and of ``last`` where it is still
-    there. ``use``: what to take now that it is gone. ``tops``: the largest bound of its buckets from a release on.
-    ``born_late``: its series appear with the first event, at 1. ``off``: the value that says "switched off".
-    ``trap``: why a rate of this gauge is nothing.
+    there; ``gone`` where the release that removed it isn't known. ``use``: what to take now that it is gone.
+    ``tops``: the largest bound of its buckets from a release on. ``born_late``: its series appear with the first event,
+    at 1. ``off``: the value that says "switched off". ``trap``: why a rate of this gauge is nothing.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Metric:
     scale: Scale = Scale.OPEN
     first: Release = ()
     last: Release = ()
+    gone: bool = False
     use: str = ""
     tops: tuple[tuple[Release, float], ...] = ()
     born_late: bool = False

@@ -10,7 +10,9 @@ from exporter.catalogue import SIGNALS
 from exporter.derive.gpu_health import XID_ERRORS
 from exporter.signal import PEAK_SUFFIX, PREFIX, Signal
 
-_ABOVE_1 = frozenset({"kv_demand_ratio", "rank_imbalance_ratio", "retry_amplification_ratio", "pcie_saturation_ratio"})
+_ABOVE_1 = frozenset(
+    {"kv_demand_ratio", "rank_imbalance_ratio", "retry_amplification_ratio", "pcie_saturation_ratio"}
+)
 """Ratios that go beyond 1: what is asked for over what there is, attempts over answers."""
 
 

@@ -49,13 +49,15 @@ FUNCTIONS = {
 REMOVED = {
     "holt_winters": (
         "3.0",
-        "nothing is called the same in both; deriv() and avg_over_time() are in each, double_exponential_smoothing in 3",
+        "3 calls it double_exponential_smoothing, behind a flag; avg_over_time() and deriv() are in both",
     ),
 }
 SYNTAX = (
     Syntax(r"\]\s*(?:offset\s+\S+\s*)?\b(?:anchored|smoothed)\b", "anchored or smoothed", Since((3, 7))),
     Syntax(r"\[[^\]\"'$:]*\d[a-z]*\s*[-+*/]\s*\d[^\]\"']*\]", "arithmetic in a range", Since((3, 4))),
-    Syntax(r"[-+*/%^]\s*(?:(?:on|ignoring)\s*\([^)]*\)\s*)?fill(?:_left|_right)?\s*\(", "fill()", Since((3, 10))),
+    Syntax(
+        r"[-+*/%^]\s*(?:(?:on|ignoring)\s*\([^)]*\)\s*)?fill(?:_left|_right)?\s*\(", "fill()", Since((3, 10))
+    ),
     Syntax(r"\{\s*\"[^\"]+\"\s*[,}]", "a name in quotes", Since((3, 0))),
 )
 GROUP_KEYS = {"query_offset": Since((2, 53)), "labels": Since((3,))}

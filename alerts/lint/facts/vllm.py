@@ -195,8 +195,8 @@ def _metric(name: str, kind: str, first: str, last: str = "") -> Metric:
         Scale.RATIO if kind == "ratio" else Scale.OPEN,
         release(first),
         release(last) if last else (),
-        _USE.get(name, ""),
-        _TOPS.get(name, ()),
+        use=_USE.get(name, ""),
+        tops=_TOPS.get(name, ()),
         off=_OFF.get(name),
     )
 

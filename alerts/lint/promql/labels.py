@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.lint.promql.tree import SETS, Aggregation, Binary, Call, Negative, Node, Number, Selector, Subquery, Text
+from alerts.lint.promql.tree import (
+    SETS,
+    Aggregation,
+    Binary,
+    Call,
+    Negative,
+    Node,
+    Number,
+    Selector,
+    Subquery,
+    Text,
+)
 
 _KEEPING = frozenset({"topk", "bottomk", "limitk", "limit_ratio", ""})
 _ABSENT = frozenset({"absent", "absent_over_time"})
@@ -88,7 +99,9 @@ def _of_call(call: Call) -> Labels:
         return Labels()
     if call.name in _WITHOUT_SERIES:
         return _NONE
-    operand = next((each for each in call.arguments if not isinstance(each, Text) and not is_scalar(each)), None)
+    operand = next(
+        (each for each in call.arguments if not isinstance(each, Text) and not is_scalar(each)), None
+    )
     if operand is None:
         return _NONE
     if call.name in _ABSENT:

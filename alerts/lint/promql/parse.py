@@ -83,7 +83,7 @@ class _Placing:
         self._numbers = iter(marks.numbers)
         self._windows = iter(marks.windows)
 
-    def node(self, node: Any) -> Node:  # noqa: ANN401, PLR0911 -- the parser's; one return a kind
+    def node(self, node: Any) -> Node:  # noqa: ANN401, C901, PLR0911 -- the parser's; a line a kind
         """One of the parser's nodes, and all below it."""
         match node:
             case promql.ParenExpr():

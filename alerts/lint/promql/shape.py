@@ -161,4 +161,11 @@ def is_counter(selector: Selector) -> bool:
     return selector.name.endswith(_COUNTED)
 
 
-_COUNTED = ("_seconds_total", "_bytes_total", "_requests_total", "_errors_total", "_tokens_total", "_failures_total")
+_COUNTED = (
+    "_seconds_total",
+    "_bytes_total",
+    "_requests_total",
+    "_errors_total",
+    "_tokens_total",
+    "_failures_total",
+)

@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """``labels`` are those of ``by``, or with ``drops`` those of ``without``. ``name`` is empty where a variable says."""
+    """``labels`` are those of ``by``, or with ``drops`` of ``without``. ``name`` is empty where a variable says it."""
 
     at: int
     name: str
@@ -56,7 +56,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """``at`` is its operator. ``on`` or ``ignoring`` is None where it isn't said; ``group`` is ``left``, ``right``, or empty."""
+    """``at`` is its operator. ``on`` and ``ignoring`` are None where not said; ``group``: ``left``, ``right``, or none."""
 
     at: int
     operator: str

@@ -15,9 +15,22 @@ from alerts.lint.reading.document import Listing, Node, Scalar, Table, value_of
 from alerts.lint.reading.query import Contents, Expression, Panel, Query
 from alerts.lint.reading.source import Source, UnreadableError
 
-_FUNCTION = re.compile(r"\s*(?:label_values\s*\((?P<labels>.+),\s*[\w$]+\s*\)|query_result\s*\((?P<result>.+)\))\s*", re.DOTALL)
+_FUNCTION = re.compile(
+    r"\s*(?:label_values\s*\((?P<labels>.+),\s*[\w$]+\s*\)|query_result\s*\((?P<result>.+)\))\s*", re.DOTALL
+)
 _PROMETHEUS = ("prometheus", "mimir", "thanos", "cortex", "victoriametrics")
-_OTHERS = ("loki", "graphite", "influx", "elastic", "tempo", "mysql", "postgres", "cloudwatch", "testdata", "__expr__")
+_OTHERS = (
+    "loki",
+    "graphite",
+    "influx",
+    "elastic",
+    "tempo",
+    "mysql",
+    "postgres",
+    "cloudwatch",
+    "testdata",
+    "__expr__",
+)
 _WRAPPERS = ("dashboard", "model", "spec", "result")
 _SIGNS = ("panels", "rows", "targets", "templating", "elements")
 
@@ -101,7 +114,9 @@ def _panel(node: Table, outer: Panel) -> Panel:
         thresholds = defaults.table("thresholds")
         if thresholds is not None and thresholds.text("mode") != "percentage":
             steps = [step.entries.get("value") for step in thresholds.tables("steps")]
-            limits = tuple(step for step in steps if isinstance(step, Scalar) and isinstance(step.value, float))
+            limits = tuple(
+                step for step in steps if isinstance(step, Scalar) and isinstance(step.value, float)
+            )
     else:
         axes = [axis.entries.get("format") for axis in node.tables("yaxes")]
         unit = axes[0] if axes else node.entries.get("format")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from json.decoder import JSONDecodeError, scanstring
+from json import JSONDecodeError
+from json.decoder import scanstring  # type: ignore[attr-defined] # public by its documented place, not typed
 
 from alerts.lint.reading.document import Listing, Node, Scalar, Style, Table
 from alerts.lint.reading.source import Place, Source, UnreadableError
@@ -17,10 +18,7 @@ def read_json(source: Source) -> Node:
     """What a file holds. Raises UnreadableError: no JSON."""
     reading = _Reading(source.text)
     try:
-        node, at = reading.node(reading.past_space(0))
-        at = reading.past_space(at)
-        if at < len(source.text):
-            raise JSONDecodeError("something stands behind its end", source.text, at)
+        node = reading.whole()
     except JSONDecodeError as error:
         raise UnreadableError(Place(error.lineno, error.colno), f"is no JSON: {error.msg}") from error
     except RecursionError as error:
@@ -31,6 +29,14 @@ def read_json(source: Source) -> Node:
 class _Reading:
     def __init__(self, text: str) -> None:
         self._text = text
+
+    def whole(self) -> Node:
+        """The one value of the text. Raises as ``node``."""
+        node, at = self.node(self.past_space(0))
+        at = self.past_space(at)
+        if at < len(self._text):
+            raise JSONDecodeError("something stands behind its end", self._text, at)
+        return node
 
     def past_space(self, at: int) -> int:
         """Where the next thing begins."""

@@ -82,14 +82,18 @@ class _Reading:
     def _rule(self, node: Node, group: Group, *, first: bool) -> Query:
         source = self._source
         if not isinstance(node, Table):
-            raise UnreadableError(source.place(node.at), "a rule has to be a table with alert or record, and expr")
+            raise UnreadableError(
+                source.place(node.at), "a rule has to be a table with alert or record, and expr"
+            )
         alert, record = node.text("alert"), node.text("record")
         if (alert is None) == (record is None):
             raise UnreadableError(source.place(node.at), "a rule has to have one of alert and record")
         name = alert or record or ""
         expr = node.entries.get("expr")
         if not isinstance(expr, Scalar) or not isinstance(expr.value, str | int | float):
-            raise UnreadableError(source.place(node.key_at("expr")), f"rule {name!r} has no expression (expr)")
+            raise UnreadableError(
+                source.place(node.key_at("expr")), f"rule {name!r} has no expression (expr)"
+            )
         found = None
         if alert is not None:
             found = Alert(

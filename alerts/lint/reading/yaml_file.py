@@ -51,8 +51,9 @@ class _Reading:
             return Listing(tuple(self.node(item) for item in node.value), at)
         if isinstance(node, yaml.MappingNode):
             return self._table(node, at, end)
-        style = _STYLES.get(node.style or "", Style.PLAIN)
-        return Scalar(self._value(node), at, end, style)
+        if isinstance(node, yaml.ScalarNode):
+            return Scalar(self._value(node), at, end, _STYLES.get(node.style or "", Style.PLAIN))
+        raise TypeError(f"PyYAML gives a {type(node).__name__}, which isn't known here")
 
     def _table(self, node: yaml.MappingNode, at: int, end: int) -> Table:
         entries: dict[str, Node] = {}
