@@ -147,24 +147,24 @@ def _of_file(contents: Contents, context: Context) -> tuple[list[Problem], int]:
         _problem(source, ALLOWANCE, Severity.ERROR, "", found) for found in faults(source, said, CHECKS)
     ]
     allowed = 0
-    for query in contents.queries:
-        for check in CHECKS.values():
-            for found in _found(check, query, context):
-                reasoned = any(each.reason and each.covers(check.name, query) for each in said)
-                if reasoned or any(allows(each, check.name, query) for each in context.settings.allow):
-                    allowed += 1
-                else:
-                    problems.append(_problem(source, check.name, check.severity, query.name, found))
+    for check in CHECKS.values():
+        for query, found in _found(check, contents.queries, context):
+            reasoned = any(each.reason and each.covers(check.name, query) for each in said)
+            if reasoned or any(allows(each, check.name, query) for each in context.settings.allow):
+                allowed += 1
+            else:
+                problems.append(_problem(source, check.name, check.severity, query.name, found))
     return problems, allowed
 
 
-def _found(check: Check, query: Query, context: Context) -> Iterator[Found]:
+def _found(check: Check, queries: Iterable[Query], context: Context) -> Iterator[tuple[Query, Found]]:
     """What a check finds, each fault once: a panel's limits are looked at with each of its queries."""
     seen: set[Found] = set()
-    for found in check.find(query, context):
-        if found not in seen:
-            seen.add(found)
-            yield found
+    for query in queries:
+        for found in check.find(query, context):
+            if found not in seen:
+                seen.add(found)
+                yield query, found
 
 
 def _problem(source: Source, name: str, severity: Severity, where: str, found: Found) -> Problem:

@@ -33,6 +33,7 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
 def _is_excused(selector: Selector, above: tuple[Node, ...]) -> bool:
     """Whether it is part of a difference, of a division (told by lifetime-average), or there for its labels."""
     child: Node = selector
+    compared = False
     for node in reversed(above):
         if isinstance(node, Call) and node.name in _ABOUT_PRESENCE:
             return True
@@ -43,8 +44,9 @@ def _is_excused(selector: Selector, above: tuple[Node, ...]) -> bool:
                 return True
             if node.operator == "*" and _has_zero(node):
                 return True
-            if node.operator in ("and", "unless") and child is node.right:
+            if node.operator in ("and", "unless") and child is node.right and not compared:
                 return True
+            compared = compared or node.operator in COMPARISONS
         child = node
     return False
 

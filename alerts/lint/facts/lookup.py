@@ -132,7 +132,7 @@ def _unknown(exporter: Exporter, series: str, stem: str) -> Verdict | None:
     if said is not None or not exporter.complete:
         return said
     names = [each for metric in exporter.metrics.values() for each in exposed(metric)]
-    near = difflib.get_close_matches(stem, names, 1, cutoff=0.75)
+    near = difflib.get_close_matches(stem, names, 1, cutoff=0.7)
     span = f" from {exporter.oldest} to {exporter.newest}" if exporter.oldest else ""
     return Verdict(
         f"{exporter.title}{span} has no {series}",
