@@ -42,7 +42,7 @@ class Comment:
 
     def covers(self, check: str, query: Query) -> bool:
         """Whether it allows what a check finds in a query."""
-        return check in self.checks and self.start <= query.end and query.start < self.end
+        return check in self.checks and self.start <= query.start < self.end
 
 
 def comments(source: Source, queries: Iterable[Query]) -> tuple[Comment, ...]:

@@ -30,9 +30,9 @@ _HEAD = """\
 
 Written by `make docs` from the checks (`alerts/lint/`); a test fails when it is stale.
 
-`thrashold alerts lint` looks for faults in rules and boards about LLM serving: alerts that can never fire, panels that are
-always empty, numbers that are something else than they say. It reads files and asks no Prometheus. It needs the extra
-`lint` (`pip install 'thrashold[lint]'`); the sidecar doesn't.
+`thrashold alerts lint` looks for faults in rules and boards about LLM serving: alerts that can never fire, panels that
+are always empty, numbers that are something else than they say. It reads files and asks no Prometheus. It needs the
+extra `lint` (`pip install 'thrashold[lint]'`); the sidecar doesn't.
 
 ```sh
 thrashold alerts lint rules/ boards/         # your own: files, or folders to look through
@@ -53,24 +53,25 @@ it says
 {told}
 ```
 
-Exit code 0: nothing was found. 1: something was. 2: something can't be read (which, where and why is said first; the other
-files are checked all the same), or the command can't be used so.
+Exit code 0: nothing was found. 1: something was. 2: something can't be read (which, where and why is said first; the
+other files are checked all the same), or the command can't be used so.
 
 ## What it reads
 
-- Rule files of Prometheus, PrometheusRule resources, Lists of them, several documents in one file. Templates of Helm have to
-  be rendered first (`helm template`).
-- Boards of Grafana in JSON: exported, wrapped by the API (`{{"dashboard": ...}}`), with rows of before Grafana 5, library
-  panels, resources of Grafana 12. Panels in rows, variables and annotations are looked at; what asks Loki or another source
-  isn't. Variables are taken for whatever may stand in their place.
-- In a folder, YAML and JSON of other kinds are passed over, and counted in the last line. A file that is named itself has to
-  be a rule file or a board.
+- Rule files of Prometheus, PrometheusRule resources, Lists of them, several documents in one file. Templates of Helm
+  have to be rendered first (`helm template`).
+- Boards of Grafana in JSON: exported, wrapped by the API (`{{"dashboard": ...}}`), with rows of before Grafana 5,
+  library panels, resources of Grafana 12. Panels in rows, variables and annotations are looked at; what asks Loki or another
+  source isn't. Variables are taken for whatever may stand in their place.
+- In a folder, YAML and JSON of other kinds are passed over, and counted in the last line. A file that is named itself
+  has to be a rule file or a board.
 - Alertmanager's configuration is not looked at (`amtool check-config`).
 
-Line and column are those of the thing itself, within YAML's blocks and JSON's strings too. An expression that only newer
-grammars can read is told of by [promql-release](promql-release.md) and not looked at further.
+Line and column are those of the thing itself, within YAML's blocks and JSON's strings too. An expression that only
+newer grammars can read is told of by [promql-release](promql-release.md) and not looked at further.
 
-An **error** never works. A **warning** works until something else comes: a second cluster, a failed scrape, another release.
+An **error** never works. A **warning** works until something else comes: a second cluster, a failed scrape, another
+release.
 
 ## What is left alone
 
@@ -81,9 +82,9 @@ A comment in YAML, in a rule or right before it, with a reason:
   - alert: ShortWindow
 ```
 
-`# thrashold: allow-file missing-runbook: runbooks are found by the alert's name` holds for the whole file; several checks
-are written with commas. Without a reason it allows nothing, and is a problem itself. JSON has no comments; for boards, and for
-whatever else, the settings have a list:
+`# thrashold: allow-file missing-runbook: runbooks are found by the alert's name` holds for the whole file; several
+checks are written with commas. Without a reason it allows nothing, and is a problem itself. JSON has no comments; for
+boards, and for whatever else, the settings have a list:
 
 ```yaml
 # lint.yml

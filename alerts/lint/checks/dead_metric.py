@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from alerts.lint.check import Check, Context, Found, Severity, at, readings
-from alerts.lint.facts.lookup import Releases, verdict
+from alerts.lint.facts.lookup import verdict
 from alerts.lint.promql.tree import Binary, Node, Selector, selectors
 from alerts.lint.reading.query import Query
 
@@ -14,19 +15,18 @@ def _find(query: Query, context: Context) -> Iterator[Found]:
     releases = context.settings.in_use
     for selector, above in readings(query):
         said = verdict(selector.name, releases, context.recorded)
-        if said is None or not said.sure or _has_another(selector, above, releases):
+        if said is None or not said.sure or _has_successor(selector, above, said.fix):
             continue
         yield Found(at(query, selector), said.what, said.fix)
 
 
-def _has_another(selector: Selector, above: tuple[Node, ...], releases: Releases) -> bool:
-    """Whether a name that is there stands on the other side of an ``or``: old or new, whichever an engine has."""
+def _has_successor(selector: Selector, above: tuple[Node, ...], fix: str) -> bool:
+    """Whether what to take instead is on the other side of an ``or``: old or new, whichever an engine has."""
     for node in above:
         if isinstance(node, Binary) and node.operator == "or":
-            for side in (node.left, node.right):
-                names = [each.name for each in selectors(side)]
-                if selector.name not in names and all(verdict(name, releases) is None for name in names):
-                    return True
+            names = {each.name for each in selectors(node)} - {selector.name}
+            if any(re.search(rf"(?<![\w:]){re.escape(name)}(?![\w:])", fix) for name in names if name):
+                return True
     return False
 
 

@@ -56,7 +56,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """``at`` is its operator. ``on`` and ``ignoring`` are None where not said; ``group``: ``left``, ``right``, or none."""
+    """``at`` is its operator. ``on``, ``ignoring``: None where not said; ``group`` is ``left``, ``right`` or empty."""
 
     at: int
     operator: str

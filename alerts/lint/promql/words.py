@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 _LISTS = frozenset({"by", "without", "on", "ignoring", "group_left", "group_right"})
 _OPERATORS = frozenset({"and", "or", "unless", "atan2"})
-_OTHERS = frozenset({"bool", "offset", "start", "end", "fill", "fill_left", "fill_right"})
+_BRACKETED = frozenset({"start", "end", "fill", "fill_left", "fill_right"})
 _NUMBERS = frozenset({"inf", "nan"})
 _SIGNS = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<="})
 
@@ -143,9 +143,10 @@ def _place_name(marks: Landmarks, tokens: _Tokens, word: Word) -> None:
         tokens.operand = False
     elif word.lower == "offset" and tokens.operand:
         tokens.past_one()
-    elif word.lower in _OTHERS and (ahead == "(" or word.lower == "bool"):
-        if ahead == "(":
-            tokens.past(")")
+    elif word.lower == "bool" and not tokens.operand:
+        pass
+    elif word.lower in _BRACKETED and ahead == "(":
+        tokens.past(")")
         tokens.operand = word.lower in ("start", "end")
     elif ahead == "(" or (ahead in ("by", "without") and not tokens.operand):
         marks.calls.append(word)

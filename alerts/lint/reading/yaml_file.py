@@ -80,11 +80,8 @@ class _Reading:
 
 def _unreadable(source: Source, error: yaml.YAMLError) -> UnreadableError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    if mark is not None:
-        place = Place(mark.line + 1, mark.column + 1)
-    else:
-        position = getattr(error, "position", 0)
-        place = source.place(min(position, len(source.text)))
+    position = mark.index if mark is not None else getattr(error, "position", 0)
+    place = source.place(min(position, len(source.text)))
     said = getattr(error, "problem", None) or getattr(error, "reason", None) or "can't be parsed"
     hint = ""
     if _HELM in source.line(place.line) or _HELM in source.line(place.line - 1):

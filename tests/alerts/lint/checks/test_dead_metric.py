@@ -79,8 +79,12 @@ def test_what_is_in_use_decides() -> None:
     assert not finds_in("dead-metric", "vllm:gpu_cache_usage_perc > 0.9", minor), "0.11.2 is in 0.11"
 
 
-def test_an_or_with_a_living_name_excuses_a_dead_one() -> None:
+def test_an_or_with_its_successor_excuses_a_dead_name() -> None:
     assert not finds_in("dead-metric", "max(vllm:kv_cache_usage_perc or vllm:gpu_cache_usage_perc) > 0.9")
+    assert not finds_in(
+        "dead-metric", "rate(vllm:num_preemptions_total[5m]) or rate(vllm:num_preemptions[5m])"
+    )
+    assert finds_in("dead-metric", "up == 0 or vllm:num_requests_swapped > 0"), "that is no name for the same"
     assert len(finds_in("dead-metric", "vllm:cpu_cache_usage_perc or vllm:gpu_cache_usage_perc")) == 2
     assert len(finds_in("dead-metric", "vllm:kv_cache_usage_perc and vllm:gpu_cache_usage_perc")) == 1
 

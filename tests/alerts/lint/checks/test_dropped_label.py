@@ -51,7 +51,7 @@ def dropped(expr: str, label: str) -> bool:
         ('{__name__=~"a.*"} > 1', "alertname", False),
     ],
 )
-def test_what_an_expression_drops(expr: str, label: str, gone: bool) -> None:
+def test_what_an_expression_drops(expr: str, label: str, gone: bool) -> None:  # noqa: FBT001
     assert dropped(expr, label) is gone
 
 
