@@ -61,8 +61,8 @@ other files are checked all the same), or the command can't be used so.
 - Rule files of Prometheus, PrometheusRule resources, Lists of them, several documents in one file. Templates of Helm
   have to be rendered first (`helm template`).
 - Boards of Grafana in JSON: exported, wrapped by the API (`{{"dashboard": ...}}`), with rows of before Grafana 5,
-  library panels, resources of Grafana 12. Panels in rows, variables and annotations are looked at; what asks Loki or another
-  source isn't. Variables are taken for whatever may stand in their place.
+  library panels, resources of Grafana 12. Panels in rows, variables and annotations are looked at; what asks Loki or
+  another source isn't. Variables are taken for whatever may stand in their place.
 - In a folder, YAML and JSON of other kinds are passed over, and counted in the last line. A file that is named itself
   has to be a rule file or a board.
 - Alertmanager's configuration is not looked at (`amtool check-config`).

@@ -110,7 +110,8 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
 
 def _contents(source: Source, *, named: bool) -> Contents | None:
     """Of a file; None for one of a folder that is of another kind. Raises UnreadableError."""
-    if source.text.lstrip()[:1] in ("{", "[") or source.name.endswith(".json"):
+    is_json = source.text.lstrip()[:1] in ("{", "[") and not source.name.endswith((".yml", ".yaml"))
+    if is_json or source.name.endswith(".json"):
         document = read_json(source)
         if not named and not is_board(document):
             return None

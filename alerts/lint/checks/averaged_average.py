@@ -25,7 +25,7 @@ def _what(outer: Aggregation) -> tuple[str, str]:
     of = outer.of
     if is_mean(of):
         return (
-            "means, so that one of a hundred requests counts as much as one of one",
+            "means, so that a series with one request weighs as much as one with a hundred",
             "divide the sums: sum(rate(..._sum[5m])) / sum(rate(..._count[5m]))",
         )
     inner = _inner(of)

@@ -9,14 +9,16 @@ from alerts.lint.check import Check, Context, Found, Severity, at
 from alerts.lint.facts.metric import is_earlier, written
 from alerts.lint.facts.prometheus import FUNCTIONS, GROUP_KEYS, REMOVED, SYNTAX, Since
 from alerts.lint.promql.tree import Aggregation, Call, walk
+from alerts.lint.promql.words import unquoted
 from alerts.lint.reading.query import Query
 
 
 def _find(query: Query, context: Context) -> Iterator[Found]:
     oldest = context.settings.oldest_prometheus
     yield from _of_group(query, context)
+    text = unquoted(query.expression.text)
     for written_as in SYNTAX:
-        found = re.search(written_as.pattern, query.expression.text)
+        found = re.search(written_as.pattern, text)
         if found is not None and is_earlier(oldest, written_as.since.release):
             yield _found(query, found.start(), written_as.title, written_as.since, context)
     for node, _ in walk(query.tree):
@@ -46,9 +48,10 @@ def _of_group(query: Query, context: Context) -> Iterator[Found]:
 def _found(query: Query, offset: int, what: str, since: Since, context: Context) -> Found:
     oldest = written(context.settings.oldest_prometheus)
     behind = f", behind --enable-feature={since.feature}" if since.feature else ""
+    refused = "query" if query.panel is not None else "whole file"
     return Found(
         query.expression.place(offset),
-        f"{what} came with Prometheus {written(since.release)}{behind}; {oldest} refuses the whole file",
+        f"{what} came with Prometheus {written(since.release)}{behind}; {oldest} refuses the {refused}",
         f"write it without, or say that no Prometheus before {written(since.release)} has to read it"
         " (releases.prometheus)",
     )
@@ -56,7 +59,8 @@ def _found(query: Query, offset: int, what: str, since: Since, context: Context)
 
 def only_newer(text: str) -> bool:
     """Whether an expression that can't be parsed has something in it that newer grammars know."""
-    return any(re.search(each.pattern, text) for each in SYNTAX)
+    plain = unquoted(text)
+    return any(re.search(each.pattern, plain) for each in SYNTAX)
 
 
 CHECK = Check(

@@ -129,7 +129,7 @@ def _unknown(exporter: Exporter, series: str, stem: str) -> Verdict | None:
     if stem.endswith(CREATED) or stem.startswith(exporter.families or ("\0",)):
         return None
     said = _misspelt(exporter, series, stem)
-    if said is not None or not exporter.complete:
+    if said is not None or not exporter.complete or not _is_its_own(exporter, series):
         return said
     names = [each for metric in exporter.metrics.values() for each in exposed(metric)]
     near = difflib.get_close_matches(stem, names, 1, cutoff=0.7)
@@ -139,6 +139,11 @@ def _unknown(exporter: Exporter, series: str, stem: str) -> Verdict | None:
         f"did you mean {exporter.spelling}{near[0]}?" if near else f"take a name that {exporter.title} has",
         sure=False,
     )
+
+
+def _is_its_own(exporter: Exporter, series: str) -> bool:
+    """Whether the prefix is the engine's: with an underscore, others' names begin so too."""
+    return series.removeprefix("ray_").startswith(exporter.spelling)
 
 
 def _misspelt(exporter: Exporter, series: str, stem: str) -> Verdict | None:

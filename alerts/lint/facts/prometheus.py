@@ -22,7 +22,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """Something that a regular expression finds."""
+    """Something that a regular expression finds in an expression without what stands in its quotes."""
 
     pattern: str
     title: str
@@ -54,10 +54,10 @@ REMOVED = {
 }
 SYNTAX = (
     Syntax(r"\]\s*(?:offset\s+\S+\s*)?\b(?:anchored|smoothed)\b", "anchored or smoothed", Since((3, 7))),
-    Syntax(r"\[[^\]\"'$:]*\d[a-z]*\s*[-+*/]\s*\d[^\]\"']*\]", "arithmetic in a range", Since((3, 4))),
+    Syntax(r"\[[^\]$:]*\d[a-z]*\s*[-+*/]\s*\d[^\]]*\]", "arithmetic in a range", Since((3, 4))),
     Syntax(
         r"[-+*/%^]\s*(?:(?:on|ignoring)\s*\([^)]*\)\s*)?fill(?:_left|_right)?\s*\(", "fill()", Since((3, 10))
     ),
-    Syntax(r"\{\s*\"[^\"]+\"\s*[,}]", "a name in quotes", Since((3, 0))),
+    Syntax(r"\{\s*\"[^\"]*\"\s*[,}=!]", "a name in quotes", Since((3, 0))),
 )
 GROUP_KEYS = {"query_offset": Since((2, 53)), "labels": Since((3,))}

@@ -128,6 +128,18 @@ _FAMILIES = (
     *("kv_offload_cpu_allocation_size", "kv_cache_token_usage_perc"),
 )
 """Of single connectors and models, and what is proposed: not listed one by one."""
+_OF_THE_ROUTER = (
+    *("avg_decoding_length", "avg_itl", "avg_latency", "current_qps", "healthy_pods_total", "input_tokens"),
+    *(
+        "num_decoding_requests",
+        "num_incoming_requests",
+        "num_prefill_requests",
+        "output_tokens",
+        "request_errors",
+    ),
+    *("request_latency_seconds", "semantic_cache_"),
+)
+"""What production-stack's router adds under vLLM's prefix."""
 
 _NO_SWAP = (
     "V1 never swaps. What moves between GPU and host is told by vllm:kv_offload_load_bytes_total and"
@@ -209,7 +221,7 @@ VLLM = Exporter(
     {metric.name: metric for metric in (_metric(*line.split()) for line in _NAMES.split("\n") if line)},
     _WRONG,
     complete=True,
-    families=_FAMILIES,
+    families=(*_FAMILIES, *_OF_THE_ROUTER),
     oldest=OLDEST,
     newest=NEWEST,
 )

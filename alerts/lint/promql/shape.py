@@ -154,18 +154,6 @@ def is_mean(node: Node) -> bool:
 
 
 def is_counter(selector: Selector) -> bool:
-    """Whether series are known to count; by their unit and suffix where nothing else is known of them."""
+    """Whether series are known to count: a name alone doesn't tell, there are gauges that end in _total."""
     found = known(selector.name)
-    if found is not None:
-        return found.metric.kind is not Kind.GAUGE
-    return selector.name.endswith(_COUNTED)
-
-
-_COUNTED = (
-    "_seconds_total",
-    "_bytes_total",
-    "_requests_total",
-    "_errors_total",
-    "_tokens_total",
-    "_failures_total",
-)
+    return found is not None and found.metric.kind is not Kind.GAUGE

@@ -56,6 +56,17 @@ def words(text: str) -> list[Word]:
     return [word for word in found if word.kind != "space"]
 
 
+def unquoted(text: str) -> str:
+    """The text with an x for each character that stands in quotes or in a comment."""
+    plain = list(text)
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "text":
+            plain[match.start() + 1 : match.end() - 1] = "x" * (match.end() - match.start() - 2)
+        elif match.lastgroup == "space":
+            plain[match.start() : match.end()] = " " * (match.end() - match.start())
+    return "".join(plain)
+
+
 def landmarks(text: str) -> Landmarks:
     """Of an expression. What isn't PromQL gives something too: whether it fits is for the caller to see."""
     marks = Landmarks()

@@ -31,6 +31,8 @@ _OTHERS = (
     "testdata",
     "__expr__",
 )
+_COLOURED = frozenset({"stat", "gauge", "bargauge", "singlestat", "table"})
+"""Panels that are coloured by their thresholds unless they are told otherwise."""
 _WRAPPERS = ("dashboard", "model", "spec", "result")
 _SIGNS = ("panels", "rows", "targets", "templating", "elements")
 
@@ -111,16 +113,26 @@ def _panel(node: Table, outer: Panel) -> Panel:
     defaults = config.table("defaults") if config else None
     if defaults is not None:
         unit = defaults.entries.get("unit")
-        thresholds = defaults.table("thresholds")
-        if thresholds is not None and thresholds.text("mode") != "percentage":
-            steps = [step.entries.get("value") for step in thresholds.tables("steps")]
-            limits = tuple(
-                step for step in steps if isinstance(step, Scalar) and isinstance(step.value, float)
-            )
+        limits = _limits(defaults, kind)
     else:
         axes = [axis.entries.get("format") for axis in node.tables("yaxes")]
         unit = axes[0] if axes else node.entries.get("format")
     return Panel(path, kind, unit if isinstance(unit, Scalar) else None, limits)
+
+
+def _limits(defaults: Table, kind: str) -> tuple[Scalar, ...]:
+    """Where a panel's colours change, or its lines are. Grafana puts 80 into each new panel, shown or not."""
+    thresholds, colour, custom = (defaults.table(key) for key in ("thresholds", "color", "custom"))
+    if thresholds is None or thresholds.text("mode") == "percentage":
+        return ()
+    style = custom.table("thresholdsStyle") if custom else None
+    drawn = style is not None and style.text("mode") not in (None, "off")
+    mode = colour.text("mode") if colour else None
+    coloured = mode == "thresholds" or (mode is None and kind in _COLOURED)
+    if not drawn and not coloured:
+        return ()
+    steps = [step.entries.get("value") for step in thresholds.tables("steps")]
+    return tuple(step for step in steps if isinstance(step, Scalar) and isinstance(step.value, float))
 
 
 def _number(node: Table) -> str:

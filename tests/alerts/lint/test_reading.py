@@ -189,6 +189,7 @@ def test_aliases_and_merges_are_read() -> None:
         ("a.yml", "groups:\n- name: [", (2, 10), "is no YAML"),
         ("a.yml", "groups:\n- name: g\n\trules: []\n", (3, 1), "is no YAML"),
         ("a.yml", "groups:\n{{- range .Values.x }}\n- name: g\n{{- end }}\n", (3, 1), "helm template"),
+        ("a.yml", "{{- if .Values.x }}\ngroups: []\n{{- end }}\n", (1, 3), "helm template"),
         ("a.yml", "a: 1\n", (1, 1), "is no rule file"),
         ("a.yml", "- a\n- b\n", (1, 1), "is no rule file"),
         ("a.yml", "", (1, 1), "is no rule file"),

@@ -14,7 +14,6 @@ TOTAL = "vllm:num_preemptions_total"
     [
         f"{TOTAL} > 1000",
         f"sum by (pod) ({TOTAL}) > 1000",
-        "http_requests_total > 1e6",
         "vllm:e2e_request_latency_seconds_count > 10",
         "thrashold_preemptions_total > 0",
         f"vllm:num_requests_waiting > 5 and {TOTAL} > 5",
@@ -36,6 +35,7 @@ def test_a_compared_counter_is_told(expr: str) -> None:
         f"max_over_time({TOTAL}[5m]) > 10",
         f"{TOTAL} / vllm:request_success_total > 3",
         "ceph_pg_total > 10",
+        "hadoop_hdfs_bytes_total < 1e9",
         "vllm:num_requests_running > 10",
         f"timestamp({TOTAL}) > 10",
     ],

@@ -32,13 +32,36 @@ def config(unit: str, *limits: float) -> dict[str, Any]:
     ],
 )
 def test_units_and_limits(expr: str, unit: str, limits: tuple[float, ...], count: int) -> None:
-    assert len(finds("panel-unit", board(expr, fieldConfig=config(unit, *limits)))) == count
+    assert len(finds("panel-unit", board(expr, kind="stat", fieldConfig=config(unit, *limits)))) == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "count"),
+    [
+        ("timeseries", {}, 0),
+        (
+            "timeseries",
+            {"color": {"mode": "palette-classic"}, "custom": {"thresholdsStyle": {"mode": "off"}}},
+            0,
+        ),
+        ("timeseries", {"custom": {"thresholdsStyle": {"mode": "line"}}}, 1),
+        ("timeseries", {"color": {"mode": "thresholds"}}, 1),
+        ("stat", {}, 1),
+        ("stat", {"color": {"mode": "fixed"}}, 0),
+        ("gauge", {"color": {"mode": "thresholds"}}, 1),
+    ],
+)
+def test_a_limit_that_is_not_shown_is_nobodys_fault(kind: str, more: dict[str, Any], count: int) -> None:
+    """Grafana writes 80 into each new panel."""
+    made = config("percentunit", 80.0)
+    made["defaults"] |= more
+    assert len(finds("panel-unit", board(KV, kind=kind, fieldConfig=made))) == count
 
 
 def test_limits_in_per_cent_of_the_range_are_left_alone() -> None:
     made = config("percentunit", 80.0)
     made["defaults"]["thresholds"]["mode"] = "percentage"
-    assert not finds("panel-unit", board(KV, fieldConfig=made))
+    assert not finds("panel-unit", board(KV, kind="stat", fieldConfig=made))
 
 
 def test_boards_of_before_grafana_7_have_their_unit_elsewhere() -> None:

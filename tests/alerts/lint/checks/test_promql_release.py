@@ -34,6 +34,8 @@ EVERYWHERE = [
     "group by (a) (x) > 0",
     "clamp(x, 0, 1) atan2 y > 0",
     'x{a="b, c"} > 1',
+    'x{a=~"2[0-9][0-9]"} > 1',
+    'label_replace(x, "a", "$1", "b", "^[0-9]+c(.*)$") > 1',
 ]
 
 

@@ -31,6 +31,8 @@ def test_an_unknown_name_is_told_with_what_is_near(name: str, fix: str) -> None:
         "thrashold_build_info",
         "ray_vllm_kv_cache_usage_perc",
         "my_vllm:thing",
+        "vllm:current_qps",
+        "vllm_ttft_seconds",
         "sglang:new",
     ],
 )
