@@ -7,18 +7,21 @@ from collections.abc import Iterator
 from alerts.lint.check import Check, Context, Found, Severity, at, readings
 from alerts.lint.promql.shape import is_counter
 from alerts.lint.promql.tree import COMPARISONS, Aggregation, Binary, Call, Node, Number, Selector
-from alerts.lint.reading.query import Query
+from alerts.lint.reading.query import Panel, Query
 
 _OVER_TIME = frozenset({"graph", "timeseries", "heatmap", "barchart", "trend"})
 """Panels that show a course; a single number may well be a total."""
+_OF_BUCKETS = frozenset({"bargauge", "histogram"})
 _ABOUT_PRESENCE = frozenset({"absent", "timestamp", "histogram_quantile", "absent_over_time"})
 _COUNTING = frozenset({"count", "group", "count_values"})
 
 
 def _find(query: Query, _context: Context) -> Iterator[Found]:
-    if query.alert is None and (query.panel is None or query.panel.kind not in _OVER_TIME):
+    if query.record:
         return
     for selector, above in readings(query):
+        if query.panel is not None and not _is_drawn(query.panel, selector):
+            continue
         if selector.window is not None or selector.offset_seconds or not is_counter(selector):
             continue
         if _is_excused(selector, above) or (query.alert is not None and not _is_compared(above)):
@@ -28,6 +31,11 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
             f"{selector.name} is a counter: as it stands it only says how much there was since the process began",
             f"rate({selector.name}[{'$__rate_interval' if query.panel is not None else '5m'}])",
         )
+
+
+def _is_drawn(panel: Panel, selector: Selector) -> bool:
+    """Over time, or as buckets beside one another: those of all time say nothing of now."""
+    return panel.kind in _OVER_TIME or (panel.kind in _OF_BUCKETS and selector.name.endswith("_bucket"))
 
 
 def _is_excused(selector: Selector, above: tuple[Node, ...]) -> bool:

@@ -161,8 +161,10 @@ class _Placing:
 
 
 def _matchers(matchers: Any) -> Iterable[Matcher]:  # noqa: ANN401 -- the parser's
-    either = [each for group in matchers.or_matchers for each in group]
-    for each in (*matchers.matchers, *either):
+    """Raises PromqlError."""
+    if matchers.or_matchers:
+        raise PromqlError("or between matchers is VictoriaMetrics's: Prometheus refuses it")
+    for each in matchers.matchers:
         yield Matcher(each.name, _MATCHERS[str(each.op)], each.value)
 
 

@@ -125,7 +125,9 @@ def test_a_subquery_and_a_text() -> None:
     assert tree.arguments[1] == Text("a")
 
 
-@pytest.mark.parametrize("text", ["", "rate(x", "x >", "x{", "nope(x)", "rate(x)", "sum by (a x)"])
+@pytest.mark.parametrize(
+    "text", ["", "rate(x", "x >", "x{", "nope(x)", "rate(x)", "sum by (a x)", 'x{a="b" or c="d"}']
+)
 def test_what_is_no_promql_is_refused(text: str) -> None:
     with pytest.raises(PromqlError, match=r"\w"):
         parse(text)

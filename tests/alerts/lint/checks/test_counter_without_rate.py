@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.alerts.lint.linting import board, finds, finds_in
+from tests.alerts.lint.linting import board, finds, finds_in, rules
 
 TOTAL = "vllm:num_preemptions_total"
 
@@ -49,3 +49,15 @@ def test_a_difference_a_presence_a_gauge_are_not(expr: str) -> None:
 )
 def test_a_panel_over_time_shows_no_total(kind: str, count: int) -> None:
     assert len(finds("counter-without-rate", board(TOTAL, kind=kind))) == count
+
+
+@pytest.mark.parametrize(("kind", "count"), [("bargauge", 1), ("heatmap", 1), ("stat", 0)])
+def test_buckets_of_all_time_are_no_distribution(kind: str, count: int) -> None:
+    text = board("sum by (le) (vllm:time_to_first_token_seconds_bucket)", kind=kind)
+    assert len(finds("counter-without-rate", text)) == count
+    text = board("sum by (le) (increase(vllm:time_to_first_token_seconds_bucket[5m]))", kind=kind)
+    assert not finds("counter-without-rate", text)
+
+
+def test_a_recorded_counter_is_the_readers_to_rate() -> None:
+    assert not finds("counter-without-rate", rules({"record": "a:b", "expr": f"sum({TOTAL}) > 5"}))
