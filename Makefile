@@ -51,6 +51,7 @@ docs: $(STAMP)
 	$(BIN)/python -m drill.scenarios.reference docs/scenarios.md
 	$(BIN)/python -m alerts.reference docs/alerts.md
 	$(BIN)/python -m alerts.runbooks_index docs/runbooks/README.md
+	$(BIN)/python -m alerts.lint.reference docs/lint/README.md
 
 clean:
 	rm -rf .venv .real_engine .real_gpu .bench-peers build dist ./*.egg-info

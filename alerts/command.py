@@ -11,6 +11,7 @@ import click
 
 from alerts.alert import Alert
 from alerts.catalogue import ALERTS
+from alerts.lint.command import lint
 from alerts.pack_settings import PackSettings
 from alerts.render import alertmanager_file, prometheus_rule, rule, rule_file
 from exporter.settings import SettingsError, load
@@ -36,6 +37,9 @@ _config = click.option(
 @click.group()
 def alerts() -> None:
     """Work with the alerts that are shipped."""
+
+
+alerts.add_command(lint)
 
 
 @alerts.command("list")

@@ -1,0 +1,44 @@
+"""The first event of a counter that appears with it: ``increase`` sees none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from alerts.lint.check import Check, Context, Found, Severity, at
+from alerts.lint.facts.lookup import known
+from alerts.lint.promql.shape import RATES, compared, scaled
+from alerts.lint.promql.tree import Aggregation, Call, Node, Selector
+from alerts.lint.reading.query import Query
+
+
+def _find(query: Query, _context: Context) -> Iterator[Found]:
+    if query.alert is None:
+        return
+    for _, value, operator, limit in compared(query.tree):
+        call = _rate(value)
+        selector = call.arguments[0] if call is not None else None
+        found = known(selector.name) if isinstance(selector, Selector) else None
+        if call is None or not isinstance(selector, Selector) or found is None or not found.metric.born_late:
+            continue
+        if (operator == ">" and limit == 0) or (call.name == "increase" and operator == ">=" and limit <= 1):
+            name = selector.name
+            yield Found(
+                at(query, call),
+                f"{name} has no series before its first event and begins at 1: {call.name} doesn't see that one",
+                f"{name} - ({name} offset 15m or {name} * 0) > 0",
+            )
+
+
+def _rate(node: Node) -> Call | None:
+    node, _ = scaled(node)
+    while isinstance(node, Aggregation):
+        node, _ = scaled(node.of)
+    return node if isinstance(node, Call) and node.name in RATES else None
+
+
+CHECK = Check(
+    "increase-of-newborn",
+    Severity.ERROR,
+    "The first event of a counter that begins with it, by increase.",
+    _find,
+)

@@ -1,0 +1,1 @@
+"""Files into queries: YAML and JSON with the place of each value, rule files, Grafana boards."""
