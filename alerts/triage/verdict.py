@@ -27,18 +27,18 @@ EXPLAINING: tuple[str, ...] = (
     "SwapPoolFilling",
     "KvOffloadThrash",
     "KvThrashing",
+    # what makes the pool too small for what is asked, or the work too slow: who waits for it comes again
+    "KvLeaking",
+    "TailWaste",
+    "PrefixHitsCollapsed",
+    "CollectivesSlow",
+    "PcieSaturatedBySwap",
+    "HeadOfLineBlocking",
     # who asks
     "OrphanedKv",  # clients that left and whose requests go on ask again: before the storm
     "RetryStorm",
     "GatewayTooTight",
-    # what makes the pool too small for what is asked, or the work too slow: before the queue that comes of it
-    "KvLeaking",
-    "TailWaste",
-    "PrefixHitsCollapsed",
-    "PcieSaturatedBySwap",
     "PcieSaturatedByOthers",
-    "CollectivesSlow",
-    "HeadOfLineBlocking",
     "DecodeStalled",
     "KvPingPong",
     "LongPromptsOverQuota",
