@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from alerts.alert import Alert
 from alerts.conditions import Reading
 from alerts.pack.engine import ENGINE_DOWN, ENGINE_RESTARTING, SIGNAL_ABSENT
-from alerts.pack.gateway import GATEWAY_REJECTING, GATEWAY_TOO_TIGHT, RETRY_STORM
+from alerts.pack.gateway import GATEWAY_BREAKER_OPEN, GATEWAY_REJECTING, GATEWAY_TOO_TIGHT, RETRY_STORM
 from alerts.pack.latency import HEAD_OF_LINE_BLOCKING, PREFIX_HITS_COLLAPSED
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED
 from alerts.pack.watching import SIDECAR_BLIND, SIDECAR_DOWN
@@ -233,7 +233,8 @@ def _gateway(known: Known, fullest: float | None, thresholds: Thresholds) -> Ite
     if gave_up > turned_away:
         yield _found(RETRY_STORM, (amplified,))
     elif fullest is not None and fullest < thresholds.kv_usage_calm_ratio:
+        broken = ended.get(Outcome.OVERFLOW.value, 0.0) > ended.get(Outcome.REJECTED.value, 0.0)
         usage = Evidence("kv_usage_ratio", _measured(fullest), "<", thresholds.kv_usage_calm_ratio)
-        yield _found(GATEWAY_TOO_TIGHT, (amplified, usage))
+        yield _found(GATEWAY_BREAKER_OPEN if broken else GATEWAY_TOO_TIGHT, (amplified, usage))
     elif fullest is not None and fullest >= thresholds.kv_usage_full_ratio:
         yield _found(GATEWAY_REJECTING, (amplified,))

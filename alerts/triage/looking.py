@@ -26,8 +26,8 @@ from exporter.sources.failure import Peer, ReadFailedError
 from exporter.sources.gateway import GatewaySource
 
 PACE_SECONDS = 1.0
-SHORTEST_SECONDS = 1.0
-"""Of two reads: rates need both."""
+SHORTEST_SECONDS = 1.2
+"""Between two reads: rates need both, and what shows its numbers once a second has to show new ones."""
 _SIDECAR_SECONDS = 1.0
 _SIDECAR = Peer("the sidecar", "look into the log of the sidecar", "sidecars have it at /metrics")
 
@@ -53,13 +53,14 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
     behind = Behind({each.name: each.engines for each in asked.gateways}, (asked.engine.name,))
     state = initial(CycleSettings({asked.engine.name: asked.facts}, behind=behind))
     loop = asyncio.get_running_loop()
-    began, reads = loop.time(), max(1, round(max(wait_seconds, SHORTEST_SECONDS) / PACE_SECONDS))
+    began, reads = loop.time(), max(1, round(wait_seconds / PACE_SECONDS))
+    pace = SHORTEST_SECONDS if reads == 1 else PACE_SECONDS
     samples: list[EngineSample] = []
     moments: list[Rows] = []
     pages: list[_Page] = []
     failure = ""
     for turn in range(reads + 1):
-        await asyncio.sleep(began + turn * PACE_SECONDS - loop.time())
+        await asyncio.sleep(began + turn * pace - loop.time())
         ends = turn in {0, reads}
         _, page = await asyncio.gather(
             read_all_once([engine, *gateways]), _sidecar_page(asked, clock) if ends else _nothing()
@@ -71,7 +72,7 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
             break
         observations = [seen, *(each.observe() for each in gateways)]
         state, snapshot = step(state, clock(), observations)
-        moments.append(of_snapshot(snapshot))
+        moments.append(replace(of_snapshot(snapshot), at=seen.engine.at))
         samples.append(seen.engine)
     beside = _beside(asked, pages, samples)
     if failure and not _knows_it_down(beside):

@@ -35,7 +35,7 @@ _CLAMP = {
     Cause.LONG_PROMPTS,
 }
 """Causes that less load eases."""
-_OPEN = {Cause.GATEWAY_TOO_TIGHT}
+_OPEN = {Cause.GATEWAY_TOO_TIGHT, Cause.GATEWAY_BREAKER}
 
 
 @dataclass(frozen=True, slots=True)

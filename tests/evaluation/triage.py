@@ -32,7 +32,11 @@ WAIT = "65"
 PEAKS: Mapping[str, int] = {
     "benign-day": 300,
     "collective-slow": 560,
+    "engine-deadlocked": 330,
     "engine-frozen": 270,
+    "engine-restarts": 500,  # after the fourth start
+    "gateway-breaker": 330,
+    "gateway-slow": 350,
     "gateway-too-tight": 330,
     "gpu-lost": 300,
     "incident": 450,
@@ -47,6 +51,7 @@ PEAKS: Mapping[str, int] = {
     "peak": 400,
     "prefill-blocking": 265,
     "prefix-collapse": 330,
+    "rank-imbalance": 500,
     "recompute-thrash": 350,  # outlasts the load that brought it about
     "retry-storm": 480,  # a burst is overload until clients have come again
     "sidecar-blind": 330,
@@ -56,6 +61,8 @@ PEAKS: Mapping[str, int] = {
 ELSEWHERE = frozenset(
     {
         Cause.COLLECTIVE_SLOW,
+        Cause.GATEWAY_BREAKER,
+        Cause.GATEWAY_SLOW,
         Cause.GATEWAY_TOO_TIGHT,
         Cause.GPU_LOST,
         Cause.ORPHANS,
@@ -161,9 +168,8 @@ def table(rows: Sequence[Row]) -> str:
     ]
     for row in rows:
         mark = "" if not row.faults else " **wrong**"
-        lines.append(
-            f"| {row.scenario} | {row.before} | {row.beside}{mark} | {_alone(row, row.alone)} | {_alone(row, row.longer)} |"
-        )
+        alone = f"{_alone(row, row.alone)} | {_alone(row, row.longer)}"
+        lines.append(f"| {row.scenario} | {row.before} | {row.beside}{mark} | {alone} |")
     right = sum(not row.faults for row in rows)
     lines += ["", f"Right before the trouble and beside a sidecar: {right} of {len(rows)}."]
     return "\n".join(lines)
