@@ -54,7 +54,8 @@ def looked(look: Look, thresholds: Thresholds) -> Iterator[Finding]:
         yield from _collapsed(look, known, thresholds)
         yield from _swapped_lately(known, thresholds)
         yield from _blocked(known, thresholds)
-    usages = (known.of(Reading(KV_USAGE, peak=True)) for known in subjects.ranks)
+    readings = (Reading(KV_USAGE), Reading(KV_USAGE, peak=True))
+    usages = [known.of(each) for known in subjects.ranks for each in readings]
     fullest = max((usage for usage in usages if usage is not None), default=None)
     for known in subjects.gateways:
         yield from _gateway(known, fullest, thresholds)

@@ -34,7 +34,7 @@ PEAKS: Mapping[str, int] = {
     "collective-slow": 560,
     "engine-deadlocked": 330,
     "engine-frozen": 270,
-    "engine-restarts": 500,  # after the fourth start
+    "engine-restarts": 570,  # it is up for good after its fourth death
     "gateway-breaker": 330,
     "gateway-slow": 350,
     "gateway-too-tight": 330,
