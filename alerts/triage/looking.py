@@ -70,6 +70,11 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         if not seen.status.answering or seen.engine is None:
             failure = seen.status.last_error or f"{asked.engine.url} did not answer"
             break
+        if all(rank.running is None and rank.kv_usage_ratio is None for rank in seen.engine.ranks):
+            raise UnreadableError(
+                f"{shown(asked.engine.url)}: tells neither who runs nor how full its pool is; does a proxy filter its"
+                " series, or are its metrics half off? `thrashold exporter --check` says what is missing"
+            )
         observations = [seen, *(each.observe() for each in gateways)]
         state, snapshot = step(state, clock(), observations)
         moments.append(replace(of_snapshot(snapshot), at=seen.engine.at))
