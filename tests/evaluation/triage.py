@@ -1,7 +1,7 @@
 """Verdicts of ``thrashold triage`` on every scenario: ``python -m tests.evaluation.triage [docs/triage.md] [NAME...]``.
 
-Each small scenario is played to a moment before its trouble and to its peak, and from there on served in real time; the
-command runs as a process of its own, beside a sidecar's page, by the engine alone, and alone for over a minute. With a
+Each small scenario is played to a moment before its trouble and to its peak, and from there on served, a second a read;
+the command runs as a process of its own, beside a sidecar's page, by the engine alone, and alone for over a minute. With a
 page the table in it is replaced. Takes some 20 minutes on two cores.
 """
 
@@ -20,9 +20,10 @@ from pathlib import Path
 from alerts.causes import Cause
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting
-from tests.evaluation.triage_stage import SIDECAR, Stage, played, serving
+from tests.evaluation.triage_stage import Stage, played, serving
 
 ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, str(ROOT / "thrashold.py"), "triage", "--json")
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
 JOBS = 3
 SHORT_SECONDS, LONG_SECONDS = 8, 70
@@ -128,30 +129,28 @@ def run(name: str) -> Row:
     wanted = frozenset(place for span in spans.values() for place in span)
     pages = played(scene, setting.seed, wanted)
     with serving() as stage:
-        stage.show([pages[place] for place in spans[calm]])
-        (before,) = _asked(stage, engine, [_beside(stage, engine)])
-        stage.show([pages[place] for place in spans[peak]])
-        alone = ("--sidecar", "none")
-        beside, short, long = _asked(stage, engine, [_beside(stage, engine), alone, (*alone, "--wait", WAIT)])
+        stage.show(pages[place] for place in spans[calm])
+        (before,) = _asked(stage, engine, [True], "")
+        stage.show(pages[place] for place in spans[peak])
+        beside, short, long = _asked(stage, engine, [True, False, False], WAIT)
     return Row(name, scenario.cause.value if scenario.cause else "", before, beside, short, long)
 
 
-def _beside(stage: Stage, engine: str) -> tuple[str, ...]:
-    return ("--sidecar", f"{stage.url}/{SIDECAR}/metrics", "--name", engine)
-
-
-def _asked(stage: Stage, engine: str, ways: Sequence[tuple[str, ...]]) -> list[Told]:
-    """All at a time: they are to see the same seconds."""
+def _asked(stage: Stage, engine: str, by_sidecar: Sequence[bool], wait: str) -> list[Told]:
+    """All at a time, each a reader of its own; the last one waits, where ``wait`` is told."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("THRASHOLD_")}
-    command = (sys.executable, str(ROOT / "thrashold.py"), "triage", "--json", stage.engine_url(engine))
-    began = time.monotonic()
-    running = [
-        subprocess.Popen([*command, *way], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for way in ways
-    ]
+    began, running = time.monotonic(), []
+    for place, beside in enumerate(by_sidecar):
+        reader = f"reader-{place}"
+        sidecar = stage.sidecar_url(reader) if beside else "none"
+        command = [*COMMAND, stage.engine_url(engine, reader), "--sidecar", sidecar, "--name", engine]
+        command += ["--wait", wait] if wait and place == len(by_sidecar) - 1 else []
+        running.append(
+            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        )
     told = []
     for process in running:
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=300)
         if process.returncode not in {0, 1, 2} or not out:
             raise RuntimeError(err.decode())
         said = json.loads(out)

@@ -1,4 +1,4 @@
-"""A scene played to a moment, and from there on served in real time: the engines' pages, the sidecar's beside them."""
+"""A scene played to a moment and served from there on, a second a read: engines' pages, the sidecar's beside them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import http.server
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from drill.scenarios.scene import Scene
@@ -41,33 +42,39 @@ def played(scene: Scene, seed: int, wanted: frozenset[int]) -> dict[int, Pages]:
 
 
 class Stage:
-    """Serves pages at ``/NAME/metrics``, each second's for a second from ``show`` on, the last ones for good."""
+    """Serves pages at ``/READER/NAME/metrics``: to each reader the next second with each read, the last one for good.
+
+    Who reads once a second sees time go by at its own pace, whatever else the machine does meanwhile.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._pages: list[Pages] = []
-        self._began = 0.0
+        self._read: Counter[str] = Counter()
 
-    def show(self, pages: list[Pages]) -> None:
-        """Begin with the first of them now."""
-        self._pages, self._began = pages, time.monotonic()
+    def show(self, pages: Iterable[Pages]) -> None:
+        """Begin with the first of them, for all readers."""
+        self._pages, self._read = [*pages], Counter()
 
-    def engine_url(self, name: str) -> str:
-        """Of one that is served now, or of a port where nobody listens."""
-        if self._now().engines[name] is not None:
-            return f"{self.url}/{name}/metrics"
+    def engine_url(self, name: str, reader: str = "a") -> str:
+        """Of one that is served at first, or of a port where nobody listens."""
+        if self._pages[0].engines[name] is not None:
+            return f"{self.url}/{reader}/{name}/metrics"
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         return f"http://127.0.0.1:{port}/metrics"
 
+    def sidecar_url(self, reader: str = "a") -> str:
+        """Of the sidecar's page."""
+        return f"{self.url}/{reader}/{SIDECAR}/metrics"
+
     def page(self, path: str) -> bytes | None:
         """What stands at a path now."""
-        name, now = path.strip("/").partition("/")[0], self._now()
-        return now.sidecar if name == SIDECAR else now.engines.get(name)
-
-    def _now(self) -> Pages:
-        place = int(time.monotonic() - self._began)
-        return self._pages[min(place, len(self._pages) - 1)]
+        name = path.strip("/").split("/")[1:2]
+        place = min(self._read[path], len(self._pages) - 1)
+        self._read[path] += 1
+        now = self._pages[place]
+        return now.sidecar if name == [SIDECAR] else now.engines.get("".join(name))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from exporter.render import PLAIN, Rendering
-from tests.evaluation.triage_stage import SIDECAR, Pages, Stage, serving
+from tests.evaluation.triage_stage import Pages, Stage, serving
 from tests.exporter.running import COMMAND, call, free_port, hanging_engine
 from tests.support.captures import recording
 from tests.support.pages import advanced
@@ -78,7 +78,7 @@ def test_an_idle_engine_is_healthy() -> None:
 
 def test_an_overloaded_one_ends_with_what_to_set_its_gateway_to_and_fits_a_terminal() -> None:
     with recorded(OVERLOAD) as (stage, url):
-        done = asked(url, "--sidecar", f"{stage.url}/{SIDECAR}/metrics", "--name", ENGINE)
+        done = asked(url, "--sidecar", stage.sidecar_url(), "--name", ENGINE)
     assert (done.code, done.err) == (1, "")
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
@@ -98,7 +98,7 @@ def told(*arguments: str) -> tuple[dict[str, Any], int]:
 
 def test_json_says_the_same_with_its_sources() -> None:
     with recorded(OVERLOAD) as (stage, url):
-        beside, code = told(url, "--sidecar", f"{stage.url}/{SIDECAR}/metrics", "--name", ENGINE)
+        beside, code = told(url, "--sidecar", stage.sidecar_url(), "--name", ENGINE)
         alone, _ = told(url, "--sidecar", "none")
     assert (beside["verdict"], beside["exit_code"], code) == ("overload", 1, 1)
     assert beside["sidecar"]["used"]
@@ -113,8 +113,8 @@ def test_json_says_the_same_with_its_sources() -> None:
 
 def test_a_sidecar_that_reads_another_engine_is_not_taken_for_this_ones() -> None:
     with recorded(OVERLOAD) as (stage, url), engine(b"vllm:num_requests_running 1\n") as other:
-        same, _ = told(url, "--sidecar", f"{stage.url}/{SIDECAR}/metrics")
-        another, _ = told(other, "--sidecar", f"{stage.url}/{SIDECAR}/metrics")
+        same, _ = told(url, "--sidecar", stage.sidecar_url())
+        another, _ = told(other, "--sidecar", stage.sidecar_url())
     # the one engine that it reads has the same model and the same pool
     assert same["sidecar"]["used"]
     assert not another["sidecar"]["used"]
