@@ -1,8 +1,8 @@
 """Verdicts of ``thrashold triage`` on every scenario: ``python -m tests.evaluation.triage [docs/triage.md] [NAME...]``.
 
-Each small scenario is played to a moment before its trouble and to its peak, and from there on served, a second a read;
-the command runs as a process of its own, beside a sidecar's page, by the engine alone, and alone for over a minute. With a
-page the table in it is replaced. Takes some 20 minutes on two cores.
+Each small scenario is played to a moment before its trouble and to its peak, and from there on served, a second a read.
+The command runs as a process of its own, beside a sidecar's page, by the engine alone, and alone for over a minute.
+With a page, the table in it is replaced. Takes some 20 minutes on two cores.
 """
 
 from __future__ import annotations
