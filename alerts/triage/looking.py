@@ -28,7 +28,8 @@ from exporter.sources.gateway import GatewaySource
 PACE_SECONDS = 1.0
 SHORTEST_SECONDS = 1.2
 """Between two reads: rates need both, and what shows its numbers once a second has to show new ones."""
-_SIDECAR_SECONDS = 1.0
+_SIDECAR_SECONDS = {False: 1.0, True: 5.0}
+"""How long one is waited for: by whether it was asked for. It answers within milliseconds, where its machine does."""
 _SIDECAR = Peer("the sidecar", "look into the log of the sidecar", "sidecars have it at /metrics")
 
 
@@ -108,7 +109,8 @@ async def _nothing() -> None:
 async def _sidecar_page(asked: Asked, clock: Callable[[], float]) -> _Page | None:
     if asked.sidecar is None:
         return None
-    settings = replace(ConnectionSettings(asked.sidecar.url), deadline_seconds=_SIDECAR_SECONDS)
+    seconds = _SIDECAR_SECONDS[asked.sidecar.asked_for]
+    settings = replace(ConnectionSettings(asked.sidecar.url), deadline_seconds=seconds)
     endpoint = Endpoint(settings, clock, _SIDECAR)
     try:
         reply = await endpoint.read()
@@ -128,10 +130,9 @@ def _beside(asked: Asked, pages: list[_Page], samples: list[EngineSample]) -> Be
     if asked.sidecar is None or not pages:
         return None
     url, wanted = shown(asked.sidecar.url), asked.sidecar.asked_for
-    problem = next((page.problem for page in pages if page.problem), "")
     told = [page.rows for page in pages if page.rows is not None]
-    if problem or not told:
-        return Beside(url, wanted, problem)
+    if not told:
+        return Beside(url, wanted, pages[-1].problem)
     first, last = told[0], told[-1]
     name, problem = _called(asked, last, samples)
     if problem:

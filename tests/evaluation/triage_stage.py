@@ -87,7 +87,8 @@ def serving() -> Iterator[Stage]:
             self.send_response(503 if body is None else 200)
             self.send_header("Content-Length", str(len(body or b"")))
             self.end_headers()
-            self.wfile.write(body or b"")
+            with contextlib.suppress(ConnectionError):  # who asked has given up
+                self.wfile.write(body or b"")
 
         def log_message(self, *_: object) -> None:
             pass
