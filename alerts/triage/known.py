@@ -102,8 +102,10 @@ class Known:
                 continue
             found = self._largest(witness, witness.last, reading.signal, reading.where, peak=reading.peak)
             if found is not None:
-                signal = reading.signal
-                return Told(found, signal.confidence, witness.origin, signal.window_seconds)
+                signal, seconds = reading.signal, reading.signal.window_seconds
+                if witness.is_short_of(seconds):
+                    seconds = witness.seconds
+                return Told(found, signal.confidence, witness.origin, seconds)
         return None if reading.peak else self._short_rate(reading)
 
     def told_of(self, signal: Signal, *where: str) -> Told | None:

@@ -26,9 +26,10 @@ from exporter.sources.failure import Peer, ReadFailedError
 from exporter.sources.gateway import GatewaySource
 
 PACE_SECONDS = 1.0
-SHORTEST_SECONDS = 1.0
-"""Of two reads: rates need both."""
-_SIDECAR_SECONDS = 1.0
+SHORTEST_SECONDS = 1.2
+"""Between two reads: rates need both, and what shows its numbers once a second has to show new ones."""
+_SIDECAR_SECONDS = {False: 1.0, True: 5.0}
+"""How long one is waited for: by whether it was asked for. It answers within milliseconds, where its machine does."""
 _SIDECAR = Peer("the sidecar", "look into the log of the sidecar", "sidecars have it at /metrics")
 
 
@@ -53,13 +54,14 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
     behind = Behind({each.name: each.engines for each in asked.gateways}, (asked.engine.name,))
     state = initial(CycleSettings({asked.engine.name: asked.facts}, behind=behind))
     loop = asyncio.get_running_loop()
-    began, reads = loop.time(), max(1, round(max(wait_seconds, SHORTEST_SECONDS) / PACE_SECONDS))
+    began, reads = loop.time(), max(1, round(wait_seconds / PACE_SECONDS))
+    pace = SHORTEST_SECONDS if reads == 1 else PACE_SECONDS
     samples: list[EngineSample] = []
     moments: list[Rows] = []
     pages: list[_Page] = []
     failure = ""
     for turn in range(reads + 1):
-        await asyncio.sleep(began + turn * PACE_SECONDS - loop.time())
+        await asyncio.sleep(began + turn * pace - loop.time())
         ends = turn in {0, reads}
         _, page = await asyncio.gather(
             read_all_once([engine, *gateways]), _sidecar_page(asked, clock) if ends else _nothing()
@@ -69,9 +71,14 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         if not seen.status.answering or seen.engine is None:
             failure = seen.status.last_error or f"{asked.engine.url} did not answer"
             break
+        if all(rank.running is None and rank.kv_usage_ratio is None for rank in seen.engine.ranks):
+            raise UnreadableError(
+                f"{shown(asked.engine.url)}: tells neither who runs nor how full its pool is; does a proxy filter its"
+                " series, or are its metrics half off? `thrashold exporter --check` says what is missing"
+            )
         observations = [seen, *(each.observe() for each in gateways)]
         state, snapshot = step(state, clock(), observations)
-        moments.append(of_snapshot(snapshot))
+        moments.append(replace(of_snapshot(snapshot), at=seen.engine.at))
         samples.append(seen.engine)
     beside = _beside(asked, pages, samples)
     if failure and not _knows_it_down(beside):
@@ -102,7 +109,8 @@ async def _nothing() -> None:
 async def _sidecar_page(asked: Asked, clock: Callable[[], float]) -> _Page | None:
     if asked.sidecar is None:
         return None
-    settings = replace(ConnectionSettings(asked.sidecar.url), deadline_seconds=_SIDECAR_SECONDS)
+    seconds = _SIDECAR_SECONDS[asked.sidecar.asked_for]
+    settings = replace(ConnectionSettings(asked.sidecar.url), deadline_seconds=seconds)
     endpoint = Endpoint(settings, clock, _SIDECAR)
     try:
         reply = await endpoint.read()
@@ -122,10 +130,9 @@ def _beside(asked: Asked, pages: list[_Page], samples: list[EngineSample]) -> Be
     if asked.sidecar is None or not pages:
         return None
     url, wanted = shown(asked.sidecar.url), asked.sidecar.asked_for
-    problem = next((page.problem for page in pages if page.problem), "")
     told = [page.rows for page in pages if page.rows is not None]
-    if problem or not told:
-        return Beside(url, wanted, problem)
+    if not told:
+        return Beside(url, wanted, pages[-1].problem)
     first, last = told[0], told[-1]
     name, problem = _called(asked, last, samples)
     if problem:

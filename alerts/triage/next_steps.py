@@ -35,7 +35,7 @@ _CLAMP = {
     Cause.LONG_PROMPTS,
 }
 """Causes that less load eases."""
-_OPEN = {Cause.GATEWAY_TOO_TIGHT}
+_OPEN = {Cause.GATEWAY_TOO_TIGHT, Cause.GATEWAY_BREAKER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,9 @@ def _engines(look: Look) -> int:
 def _envoy_notes(look: Look, limit: int, *, raises: bool) -> Iterator[str]:
     engines = _engines(look)
     if engines > 1:
-        yield f"{limit} for this engine, times the {engines} behind the gateway"
+        yield f"{limit} for this engine, times {engines} behind the gateway, over your Envoys"
     else:
-        yield f"{limit} is for this engine: times the engines behind Envoy, over your Envoys"
+        yield f"{limit} for this engine: times your engines, over your Envoys"
     if raises:
         yield "and its rate limit (local_ratelimit's token_bucket), which needs the configuration"
-    yield f"needs an admin layer; LiteLLM, rate limits and the way back: {ACTIONS}"
+    yield f"how, and the way back: {ACTIONS}#clamp-the-gateway"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _THOUSAND = 1000.0
+_FACTORS = frozenset({"kv_demand_ratio", "retry_amplification_ratio", "rank_imbalance_ratio"})
+"""Ratios that are no shares: how many times something is of something else."""
 
 
 def percent(ratio: float) -> str:
@@ -47,6 +49,6 @@ def of_signal(name: str, value: float) -> str:
         return amount(value)
     if bare.endswith("_seconds"):
         return seconds(value)
-    if bare.endswith("_ratio") and value <= 1:
+    if bare.endswith("_ratio") and bare not in _FACTORS:
         return percent(value)
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"  # noqa: PLR2004

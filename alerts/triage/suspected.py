@@ -36,6 +36,8 @@ from exporter.signal import Confidence, Signal
 
 SPARE_SECONDS = 5.0
 """By which a look should be longer than what it is to settle."""
+ENOUGH_PREEMPTED = 2.0
+"""Of one sequence thrown out within a second nothing follows."""
 _MOST_OF_IT = 0.9
 
 
@@ -88,7 +90,7 @@ def _thrashing(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Fin
     held = None if sample is None else tokens_per_sequence(sample)
     if usage is None or usage < thresholds.kv_usage_full_ratio or not held:
         return
-    if preempted is None or generated is None or not preempted.increase:
+    if preempted is None or generated is None or preempted.increase < ENOUGH_PREEMPTED:
         return
     gain = generated.increase / preempted.increase / held
     if gain >= ENTER_GAIN_RATIO:

@@ -27,18 +27,18 @@ EXPLAINING: tuple[str, ...] = (
     "SwapPoolFilling",
     "KvOffloadThrash",
     "KvThrashing",
+    # what makes the pool too small for what is asked, or the work too slow: who waits for it comes again
+    "KvLeaking",
+    "TailWaste",
+    "PrefixHitsCollapsed",
+    "CollectivesSlow",
+    "PcieSaturatedBySwap",
+    "HeadOfLineBlocking",
     # who asks
     "OrphanedKv",  # clients that left and whose requests go on ask again: before the storm
     "RetryStorm",
     "GatewayTooTight",
-    # what makes the pool too small for what is asked, or the work too slow: before the queue that comes of it
-    "KvLeaking",
-    "TailWaste",
-    "PrefixHitsCollapsed",
-    "PcieSaturatedBySwap",
     "PcieSaturatedByOthers",
-    "CollectivesSlow",
-    "HeadOfLineBlocking",
     "DecodeStalled",
     "KvPingPong",
     "LongPromptsOverQuota",
@@ -99,10 +99,11 @@ def _place(finding: Finding) -> tuple[int, int]:
 
 
 def _is_quiet(finding: Finding, others: Sequence[Finding]) -> bool:
-    """Under one that is at least as sure: a suspicion silences nothing that is known."""
+    """Explained by one that is at least as sure: a suspicion silences nothing that is known."""
     loud = {
         each.alert.name
         for each in others
         if each.certainty is not Certainty.POSSIBLE or finding.certainty is Certainty.POSSIBLE
     }
-    return any(name in loud for name in finding.alert.quiet_under)
+    explaining = (*finding.alert.quiet_under, *finding.alert.consequence_of)
+    return any(name in loud for name in explaining)

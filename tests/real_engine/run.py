@@ -29,6 +29,7 @@ from tests.real_engine.llamacpp.engine import ensure as ensure_llamacpp
 from tests.real_engine.recorder import Recorder, Value, parse
 from tests.real_engine.recording import Marks
 from tests.real_engine.serve import Engine
+from tests.real_engine.triage_run import TriageRun
 
 HERE = Path(__file__).parent
 LOAD_SECONDS = 8.0
@@ -91,6 +92,9 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
             recorder.start()
             closing.callback(recorder.stop)
         marks("watching", engine=engine.address)
+        triage = TriageRun(engine.url, url, out)
+        triage.start()
+        closing.callback(triage.stop)
         say("engine: starting ...")
         ensure_llamacpp()
         say(f"engine: ready after {engine.wait_ready():.0f} s")

@@ -45,7 +45,7 @@ def swap(look: Look, thresholds: Thresholds) -> Step:
         return Step(NAME, answer, True, lines, values)
     if enabled is None and now is None:
         return Step(
-            NAME, "unknown: this engine tells neither a tier nor who is swapped", False, lines, values
+            NAME, "not told: neither a tier nor who is swapped", False, lines, values
         )
     if enabled == 0:
         return Step(NAME, "kept: there is no tier below the GPU", False, lines, values)

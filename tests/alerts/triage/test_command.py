@@ -1,0 +1,196 @@
+"""``thrashold triage`` as its user meets it: on pages that are served, at a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from exporter.render import PLAIN, Rendering
+from tests.evaluation.triage_stage import Pages, Stage, serving
+from tests.exporter.running import COMMAND, call, free_port, hanging_engine
+from tests.support.captures import recording
+from tests.support.pages import advanced
+from tests.support.replay import ENGINE, replayed
+from thrashold import main
+
+TRIAGE = (*COMMAND[:2], "triage")
+NAME = "vllm-0.32.0"
+IDLE, OVERLOAD = 3, 90
+"""Scrapes of the recording."""
+
+
+def pages(scrape: int) -> Iterator[Pages]:
+    """An engine as it was recorded, moved on by the second, and the sidecar's page beside it."""
+    body = recording(NAME).files[f"{scrape:03d}.prom"]
+    told = next(cycle for cycle in replayed(NAME) if cycle.seconds and _number(cycle.at) == scrape)
+    sidecar = Rendering(told.snapshot).body(PLAIN)
+    for second in range(8):
+        yield Pages({ENGINE: advanced(body, float(second))}, sidecar)
+
+
+def _number(at: float) -> int:
+    return next(entry["i"] for entry, _ in recording(NAME).scrapes() if entry["t"] == at)
+
+
+@dataclass(frozen=True)
+class Asked:
+    code: int
+    out: str
+    err: str
+
+
+def asked(*arguments: str) -> Asked:
+    """In this process: the command's own exit code, output and errors."""
+    result: Result = CliRunner(env={"THRASHOLD_CONFIG": None}).invoke(main, ["triage", *arguments])
+    return Asked(result.exit_code, result.stdout, result.stderr)
+
+
+@contextlib.contextmanager
+def engine(body: bytes) -> Iterator[str]:
+    """A page that stands still; gives its URL."""
+    with serving() as stage:
+        stage.show([Pages({"engine": body}, b"")])
+        yield stage.engine_url("engine")
+
+
+@contextlib.contextmanager
+def recorded(scrape: int) -> Iterator[tuple[Stage, str]]:
+    """The stage and the engine's URL."""
+    with serving() as stage:
+        stage.show([*pages(scrape)])
+        yield stage, stage.engine_url(ENGINE)
+
+
+def test_an_idle_engine_is_healthy() -> None:
+    with recorded(IDLE) as (_, url):
+        done = call(url, "--sidecar", "none", command=TRIAGE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "VERDICT  healthy\n" in done.stdout
+    assert "\033" not in done.stdout
+
+
+def test_an_overloaded_one_ends_with_what_to_set_its_gateway_to_and_fits_a_terminal() -> None:
+    with recorded(OVERLOAD) as (stage, url):
+        done = asked(url, "--sidecar", stage.sidecar_url(), "--name", ENGINE)
+    assert (done.code, done.err) == (1, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line[:2] for line in lines if line[:1].isdigit() and line[1:2] == " "] == ["1 ", "2 ", "3 ", "4 "]
+    assert "VERDICT  overload (certain), by KvCachePressure" in done.out
+    assert "beside the sidecar at" in done.out
+    assert 'curl -sX POST "$ENVOY/runtime_modify?$KEY=' in done.out
+    assert lines[-1].strip() == "docs/runbooks/KvCachePressure.md"
+    assert Path(lines[-1].strip()).is_file()
+
+
+def told(*arguments: str) -> tuple[dict[str, Any], int]:
+    done = asked(*arguments, "--json")
+    said: dict[str, Any] = json.loads(done.out)
+    return said, done.code
+
+
+def test_json_says_the_same_with_its_sources() -> None:
+    with recorded(OVERLOAD) as (stage, url):
+        beside, code = told(url, "--sidecar", stage.sidecar_url(), "--name", ENGINE)
+        alone, _ = told(url, "--sidecar", "none")
+    assert (beside["verdict"], beside["exit_code"], code) == ("overload", 1, 1)
+    assert beside["sidecar"]["used"]
+    assert [step["name"] for step in beside["steps"]] == ["memory", "backpressure", "prompts", "zero swap"]
+    (usage,) = (each for each in beside["finding"]["evidence"] if each["signal"] == "kv_usage_ratio")
+    assert usage["origin"] == "sidecar"
+    assert usage["value"] >= usage["bound"] == 0.9
+    assert alone["sidecar"] is None
+    assert {each["origin"] for each in alone["finding"]["evidence"]} == {"this look"}
+    assert {each["what"] for each in alone["unknown"]} >= {"whether it thrashes"}
+
+
+def test_a_sidecar_that_reads_another_engine_is_not_taken_for_this_ones() -> None:
+    with recorded(OVERLOAD) as (stage, url), engine(b"vllm:num_requests_running 1\n") as other:
+        same, _ = told(url, "--sidecar", stage.sidecar_url())
+        another, _ = told(other, "--sidecar", stage.sidecar_url())
+    # the one engine that it reads has the same model and the same pool
+    assert same["sidecar"]["used"]
+    assert not another["sidecar"]["used"]
+    assert f"it reads {ENGINE}: say with --name" in another["sidecar"]["problem"]
+
+
+def test_a_sidecar_that_is_asked_for_and_silent_is_a_finding() -> None:
+    with recorded(IDLE) as (_, url):
+        gone = f"http://127.0.0.1:{free_port()}"
+        said, code = told(url, "--sidecar", gone)
+    assert (said["verdict"], code) == ("not-watched", 1)
+    assert "refused" in said["sidecar"]["problem"]
+
+
+def test_settings_of_the_sidecar_tell_name_and_place(tmp_path: Path) -> None:
+    with recorded(OVERLOAD) as (stage, url):
+        file = tmp_path / "sidecar.yaml"
+        port = stage.url.rpartition(":")[2]
+        file.write_text(
+            json.dumps({"listen": f"127.0.0.1:{port}", "engines": [{"name": ENGINE, "url": url}]})
+        )
+        said, _ = told(ENGINE, "--config", str(file))
+    assert said["engine"]["name"] == ENGINE
+    # nothing is at /metrics of this port: nobody asked for the sidecar, so that it isn't missed
+    assert (said["verdict"], said["sidecar"]["used"]) == ("overload", False)
+
+
+PROMETHEUS = b"prometheus_build_info 1\nprometheus_tsdb_head_series 5\n"
+BAD = {
+    "html": (b"<!doctype html><title>Grafana</title>", 'is an HTML page called "Grafana"; check the path'),
+    "login": (b"<html><title>Sign in</title><input type=password>", "is a login page"),
+    "sidecar": (b"thrashold_build_info 1\n", "is the page of a thrashold sidecar; set the URL to the engine"),
+    "prometheus": (PROMETHEUS, "is a metrics page of something else (prometheus_build_info"),
+    "empty": (b"", "answers with an empty page; the engine may still be loading its model"),
+    "json": (b'{"status": "ok"}', "is JSON"),
+    "half": (b"vllm:prompt_tokens_total 5\n", "tells neither who runs nor how full its pool is"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_page_of_something_else_is_told_with_what_to_do(name: str) -> None:
+    body, words = BAD[name]
+    with engine(body) as url:
+        done = asked(url, "--sidecar", "none")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"Error: {url}: ")
+    assert words in done.err
+
+
+def test_an_engine_that_hangs_or_is_gone_is_told_with_where_and_what_to_do(tmp_path: Path) -> None:
+    gone = f"http://127.0.0.1:{free_port()}"
+    done = asked(gone, "--sidecar", "none", "--json")
+    assert done.code == 2
+    assert json.loads(done.out)["error"].startswith(f"{gone}/metrics: refused: nothing listens there; look")
+    with hanging_engine() as url:
+        file = tmp_path / "sidecar.yaml"
+        file.write_text(json.dumps({"engines": [{"url": url, "deadline_seconds": 0.2}]}))
+        done = asked(url, "--config", str(file), "--sidecar", "none")
+    assert (done.code, done.out) == (2, "")
+    assert "did not answer within 0.2 s; look whether the engine is overloaded or hangs" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["engine:8000"], "did you mean http://engine:8000?"),
+        (
+            ["http://engine:8000", "--sidecar", "ftp://sidecar"],
+            "--sidecar: 'ftp://sidecar' must start with http",
+        ),
+        (["http://engine:8000", "--gateway", "envoy"], "'envoy' is not a URL"),
+        (["http://engine:8000", "--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["http://engine:8000", "--wait", "-1"], "-1.0 is not in the range"),
+    ],
+)
+def test_what_can_not_be_asked_is_refused(arguments: list[str], words: str) -> None:
+    done = asked(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert words in " ".join(done.err.split())
