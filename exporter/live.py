@@ -89,7 +89,7 @@ class LiveCycle(Generic[State]):
             Value(CYCLE_SECONDS, (), time.perf_counter() - start, is_peak=False),
         )
         kept = self.keeper.values() if self.keeper else ()
-        snapshot = replace(snapshot, values=snapshot.values + own + _OWN_INFO + kept)
+        snapshot = replace(snapshot, values=(*snapshot.values, *own, *_OWN_INFO, *kept))
         self.board.publish(snapshot, tuple(each.status for each in observations))
         if self.keeper:
             self.keeper.put(snapshot)

@@ -141,6 +141,9 @@ def _out_rate(sample: GpuSample) -> float | None:
 
 def _lesson(join: Join) -> Lesson | None:
     """The trailing 30 s; None without NVLink traffic, sequences or tokens."""
+    sent = _sent(join, DROP_SECONDS)  # asked first: nearly every engine on one GPU has none
+    if not sent:
+        return None
     running = _running(join.engine)
     tokens = 0.0
     for window in join.ranks:
@@ -150,8 +153,7 @@ def _lesson(join: Join) -> Lesson | None:
         tokens += made.per_second
     if not running or not tokens:
         return None
-    sent = _sent(join, DROP_SECONDS)
-    return Lesson(join.engine.newest.at, running, sent, tokens) if sent else None
+    return Lesson(join.engine.newest.at, running, sent, tokens)
 
 
 def _running(window: Window[EngineSample]) -> float | None:

@@ -11,8 +11,8 @@ from exporter.sampler.backend import Backend, ReadError, Remedy
 from exporter.sampler.log import log, where
 from exporter.sampler.reasons import Reason, is_failure
 
-WAIT_SECONDS = 1.0
-"""For an event, at a time: the sampler can end between two waits, and close the library."""
+WAIT_SECONDS = 2.0
+"""For an event, at a time: the sampler can end between two waits, and close the library, which it waits 2.5 s for."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 

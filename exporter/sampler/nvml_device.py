@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 
 from exporter.gpu_sample import (
     GpuHealth,
@@ -32,6 +33,9 @@ _KILOBYTE = 1000.0
 _LARGEST_KILOBYTES = 0xFFFFFFFE
 _ACTIVITY_SECONDS = 5.0
 _WHOLE = 100
+_UTILISATION = Struct("@II")
+"""nvmlUtilization_t: gpu, memory (nvml.h)."""
+_NO_UTILISATION = _UTILISATION.pack(0, 0)
 
 
 class NvmlDevice:
@@ -162,5 +166,8 @@ class NvmlDevice:
 
     def _busy(self) -> float:
         """NVML's other number is of time too, not of bandwidth, and not asked for."""
-        percent = self._parts.call("nvmlDeviceGetUtilizationRates").gpu
+        told = self._parts.library.filled(
+            "nvmlDeviceGetUtilizationRates", self._parts.handle, _NO_UTILISATION
+        )
+        percent, _ = _UTILISATION.unpack(told)
         return within("utilization", percent, 0, _WHOLE) / _WHOLE

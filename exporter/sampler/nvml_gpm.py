@@ -6,7 +6,9 @@ A sample is taken at each read and compared with the one before. Rates come in M
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import byref
 from math import isfinite
+from struct import Struct
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -16,6 +18,8 @@ from exporter.sampler.nvml_library import Library
 _SM_UTIL, _DRAM_BANDWIDTH, _PCIE_OUT, _PCIE_IN = 2, 10, 20, 21
 _METRICS = (_SM_UTIL, _DRAM_BANDWIDTH, _PCIE_OUT, _PCIE_IN)
 _MEBIBYTE = 1024.0 * 1024.0
+_METRIC = Struct("@IId3P")
+"""nvmlGpmMetric_t: metricId, nvmlReturn, value, and three texts (nvml.h)."""
 _VERSION = 1
 _CLOSE_SECONDS = 1.0
 """How long a close waits for a read: one that hangs keeps its samples."""
@@ -33,14 +37,15 @@ class Gpm:
     """The samples of one GPU. One thread at a time reads, another may free."""
 
     __slots__ = (
+        "_asked",
         "_clock",
         "_handle",
         "_last",
         "_library",
         "_lock",
         "_metrics",
-        "_places",
         "_samples",
+        "_told",
         "activity",
     )
 
@@ -51,7 +56,8 @@ class Gpm:
         self._lock = Lock()
         self._samples: list[Any] = []  # the older one first
         self._metrics: Any = None
-        self._places: list[Any] = []
+        self._asked: object = None
+        self._told = memoryview(b"")
         self._last: tuple[float, float] | None = None
         self.activity: Activity | None = None
 
@@ -61,7 +67,7 @@ class Gpm:
             self._allocate()
             last, self._last = self._last, None
             asked = self._clock()
-            self._library.call("nvmlGpmSampleGet", self._handle, self._samples[1])
+            self._library.fill("nvmlGpmSampleGet", self._handle, self._samples[1])
             self._samples.reverse()
             now = (asked, self._clock())
             self._last = now
@@ -96,31 +102,33 @@ class Gpm:
             metrics.version, metrics.numMetrics = _VERSION, len(_METRICS)
             for place, number in enumerate(_METRICS):
                 metrics.metrics[place].metricId = number
-            self._metrics = metrics
-            self._places = [metrics.metrics[place] for place in range(len(_METRICS))]
+            self._metrics, self._asked = metrics, byref(metrics)
+            start = type(metrics).metrics.offset
+            self._told = memoryview(metrics).cast("B")[start : start + len(_METRICS) * _METRIC.size]
         while len(self._samples) < 2:  # noqa: PLR2004 - a pair
             self._samples.append(self._library.call("nvmlGpmSampleAlloc"))
 
     def _compared(self, last: tuple[float, float], now: tuple[float, float]) -> ByteRates:
         # after the turn the newer sample lies first
         self._metrics.sample1, self._metrics.sample2 = self._samples[1], self._samples[0]
-        self._library.call("nvmlGpmMetricsGet", self._metrics)
-        told = dict(zip(_METRICS, map(_value, self._places), strict=True))
+        self._library.fill("nvmlGpmMetricsGet", self._asked)
+        sms, memory, outgoing, incoming = (
+            _value(code, value) for _, code, value, *_ in _METRIC.iter_unpack(self._told)
+        )
         since, at = sum(last) / 2, sum(now) / 2
-        self.activity = Activity(at, _ratio(told[_SM_UTIL]), _ratio(told[_DRAM_BANDWIDTH]))
+        self.activity = Activity(at, _ratio(sms), _ratio(memory))
         return ByteRates(
             since=since,
             at=at,
-            out_bytes_per_second=_bytes(told[_PCIE_OUT]),
-            in_bytes_per_second=_bytes(told[_PCIE_IN]),
+            out_bytes_per_second=_bytes(outgoing),
+            in_bytes_per_second=_bytes(incoming),
             source="gpm",
             slack_seconds=(last[1] - last[0] + now[1] - now[0]) / 2,
         )
 
 
-def _value(metric: Any) -> float | None:  # noqa: ANN401 - a structure of ctypes
-    value: float = metric.value
-    return None if metric.nvmlReturn or not isfinite(value) or value < 0 else value
+def _value(code: int, value: float) -> float | None:
+    return None if code or not isfinite(value) or value < 0 else value
 
 
 def _ratio(percent: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from ctypes import Array, c_char
 from types import ModuleType
 from typing import Any
 
@@ -33,8 +34,8 @@ class Library:
     def fill(self, name: str, *arguments: object) -> None:
         """Have a function of the driver's own library fill what it is given, past the binding's. Raises ReadError.
 
-        For what is asked several times a second: the binding takes ten times as long to lay out a structure as the
-        driver to fill it.
+        For what is asked each second and more often: the binding takes ten times as long to lay out a structure as
+        the driver to fill it, and longer still to look into it.
         """
         try:
             code: int = self._binding._nvmlGetFunctionPointer(name)(*arguments)  # noqa: SLF001 - there in every release
@@ -42,6 +43,12 @@ class Library:
             raise read_error(name, error) from error
         if code:
             raise error_of_code(name, code)
+
+    def filled(self, name: str, handle: object, asked: bytes) -> Array[c_char]:
+        """``asked``, the bytes of a structure, as such a function has filled it for ``handle``. Raises ReadError."""
+        buffer = (c_char * len(asked)).from_buffer_copy(asked)
+        self.fill(name, handle, buffer)
+        return buffer
 
     def new(self, name: str) -> Any:  # noqa: ANN401 - a structure of ctypes
         """A structure of the binding, zeroed. Raises ReadError where it has none of this name."""

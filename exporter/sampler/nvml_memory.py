@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from struct import Struct
 
 from exporter.gpu_sample import GpuMemory
 from exporter.sampler.backend import ReadError, Remedy
 from exporter.sampler.nvml_parts import Parts
 
-_VERSION_2 = 0x02000028
-"""2 << 24 and the size of nvmlMemory_v2_t; a literal, as old bindings don't have it."""
+_LAYOUT = Struct("@I4Q")
+"""nvmlMemory_v2_t: version, total, reserved, free, used (nvml.h)."""
+_ASKED = _LAYOUT.pack(2 << 24 | _LAYOUT.size, 0, 0, 0, 0)
 _CALL = "nvmlDeviceGetMemoryInfo"
 _SECOND = "memory_v2"
 
@@ -18,7 +19,7 @@ def read_memory(parts: Parts) -> GpuMemory:
     """Memory now. Raises ReadError; with DROP where the GPU has no memory of its own to tell of (GB10)."""
     if not parts.is_never(_SECOND):
         try:
-            return _of_second(parts.library.call(_CALL, parts.handle, version=_VERSION_2))
+            return _of_second(parts)
         except ReadError as error:
             if error.remedy != Remedy.DROP:
                 raise
@@ -27,11 +28,12 @@ def read_memory(parts: Parts) -> GpuMemory:
     return _checked(first.total, first.used, None)
 
 
-def _of_second(info: Any) -> GpuMemory:  # noqa: ANN401 - a structure of ctypes
-    used = info.used
-    if info.reserved and used + info.free == info.total:
-        used -= info.reserved  # nvml.h reads as if it were contained, captures show that it isn't
-    return _checked(info.total, used, info.reserved)
+def _of_second(parts: Parts) -> GpuMemory:
+    told = parts.library.filled(f"{_CALL}_v2", parts.handle, _ASKED)
+    _, total, reserved, free, used = _LAYOUT.unpack(told)
+    if reserved and used + free == total:
+        used -= reserved  # nvml.h reads as if it were contained, captures show that it isn't
+    return _checked(total, used, reserved)
 
 
 def _checked(total: float, used: float, reserved: float | None) -> GpuMemory:
