@@ -107,7 +107,11 @@ def readme() -> str:
     lines = [_HEAD.format(example=_EXAMPLE, told=told), "| key | |", "|---|---|"]
     lines += [f"| `{key}` | {meaning} |" for key, meaning in _keys(LintSettings)]
     lines += [f"| `allow[].{key}` | {meaning} |" for key, meaning in _keys(Allowance)]
-    lines += ["", "Each may be set in the environment too, as `THRASHOLD_LINT_SCRAPE_INTERVAL_SECONDS`.", ""]
+    lines += [
+        "",
+        "Numbers and texts may be set in the environment too, as `THRASHOLD_LINT_SCRAPE_INTERVAL_SECONDS`.",
+        "",
+    ]
     lines.append("## The checks")
     for group, checks in GROUPS.items():
         lines += ["", f"### {group}", "", "| check | | what it finds |", "|---|---|---|"]

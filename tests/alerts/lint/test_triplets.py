@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from alerts.lint.catalogue import CHECKS
 from alerts.lint.check import Check
 from alerts.lint.reference import readme
 from tests.alerts.lint.linting import alert, finds, rules
+from tests.support.prometheus import tool
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs" / "lint"
@@ -68,6 +70,21 @@ def test_what_a_page_shows_as_wrong_is_found(check: Check) -> None:
 def test_what_a_page_shows_instead_is_right_to_this_check(check: Check) -> None:
     for text in examples(check, "Instead"):
         assert not finds(check.name, text), text
+
+
+def test_promtool_takes_all_that_pages_show_instead(tmp_path: Path) -> None:
+    promtool = tool("promtool")
+    files = []
+    for check in CHECKS.values():
+        for text in examples(check, "Instead"):
+            if not text.startswith("{"):
+                file = tmp_path / f"{len(files)}.yml"
+                file.write_text(text)
+                files.append(file)
+    checked = subprocess.run(
+        [promtool, "check", "rules", *files], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert checked.returncode == 0, checked.stderr
 
 
 def test_the_committed_index_is_fresh() -> None:
