@@ -103,6 +103,8 @@ def test_the_command_works_from_another_folder(installed: Installed) -> None:
     nobody = installed.call("thrashold", "exporter", "--engine", url, "--once")
     assert nobody.returncode == 1
     assert "thrashold_source_up{" in nobody.stdout
+    lint = installed.call("thrashold", "alerts", "lint")
+    assert (lint.returncode, "pip install 'thrashold[lint]'" in lint.stderr) == (1, True)
     assert "refused" in nobody.stderr
 
 

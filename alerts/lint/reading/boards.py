@@ -33,6 +33,7 @@ _OTHERS = (
 )
 _COLOURED = frozenset({"stat", "gauge", "bargauge", "singlestat", "table"})
 """Panels that are coloured by their thresholds unless they are told otherwise."""
+_CALCULATING = "calculateField"
 _WRAPPERS = ("dashboard", "model", "spec", "result")
 _SIGNS = ("panels", "rows", "targets", "templating", "elements")
 
@@ -111,13 +112,27 @@ def _panel(node: Table, outer: Panel) -> Panel:
     limits: tuple[Scalar, ...] = ()
     config = node.table("fieldConfig")
     defaults = config.table("defaults") if config else None
-    if defaults is not None:
-        unit = defaults.entries.get("unit")
-        limits = _limits(defaults, kind)
+    if config is not None and defaults is not None:
+        changed = _changed_later(node, config)
+        unit = None if "unit" in changed else defaults.entries.get("unit")
+        limits = () if "thresholds" in changed else _limits(defaults, kind)
     else:
         axes = [axis.entries.get("format") for axis in node.tables("yaxes")]
         unit = axes[0] if axes else node.entries.get("format")
     return Panel(path, kind, unit if isinstance(unit, Scalar) else None, limits)
+
+
+def _changed_later(node: Table, config: Table) -> set[str]:
+    """What overrides set for some of the series: which ones can't be told. What calculates makes other values."""
+    changed = {
+        name
+        for override in config.tables("overrides")
+        for each in override.tables("properties")
+        if (name := each.text("id")) is not None
+    }
+    if any(each.text("id") == _CALCULATING for each in node.tables("transformations")):
+        changed |= {"unit", "thresholds"}
+    return changed
 
 
 def _limits(defaults: Table, kind: str) -> tuple[Scalar, ...]:

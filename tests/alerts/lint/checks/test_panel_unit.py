@@ -58,6 +58,22 @@ def test_a_limit_that_is_not_shown_is_nobodys_fault(kind: str, more: dict[str, A
     assert len(finds("panel-unit", board(KV, kind=kind, fieldConfig=made))) == count
 
 
+@pytest.mark.parametrize(("name", "count"), [("unit", 1), ("thresholds", 1), ("color", 2)])
+def test_what_is_set_for_single_series_is_not_judged(name: str, count: int) -> None:
+    """``percent`` and a limit of 80 are two faults; an override may take either away."""
+    made = config("percent", 80.0)
+    made["overrides"] = [
+        {"matcher": {"id": "byName", "options": "A"}, "properties": [{"id": name, "value": "x"}]}
+    ]
+    assert len(finds("panel-unit", board(KV, kind="stat", fieldConfig=made))) == count
+
+
+def test_values_that_are_calculated_are_not_judged() -> None:
+    transformations = [{"id": "calculateField", "options": {}}]
+    made = config("percent", 80.0)
+    assert not finds("panel-unit", board(KV, kind="stat", fieldConfig=made, transformations=transformations))
+
+
 def test_limits_in_per_cent_of_the_range_are_left_alone() -> None:
     made = config("percentunit", 80.0)
     made["defaults"]["thresholds"]["mode"] = "percentage"
