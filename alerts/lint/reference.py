@@ -58,8 +58,8 @@ other files are checked all the same), or the command can't be used so.
 
 ## What it reads
 
-- Rule files of Prometheus, PrometheusRule resources, Lists of them, several documents in one file. Templates of Helm
-  have to be rendered first (`helm template`).
+- Rule files of Prometheus, PrometheusRule resources, Lists of them, several documents in one file; rule files and
+  boards in ConfigMaps. Templates of Helm have to be rendered first (`helm template`).
 - Boards of Grafana in JSON: exported, wrapped by the API (`{{"dashboard": ...}}`), with rows of before Grafana 5,
   library panels, resources of Grafana 12. Panels in rows, variables and annotations are looked at; what asks Loki or
   another source isn't. Variables are taken for whatever may stand in their place.

@@ -13,7 +13,7 @@ from alerts.lint.check import Check, Context, Found, Severity
 from alerts.lint.checks.promql_release import only_newer
 from alerts.lint.promql.tree import Aggregation, Binary, selectors, walk
 from alerts.lint.reading.boards import is_board, read_board
-from alerts.lint.reading.document import Node
+from alerts.lint.reading.config_maps import held
 from alerts.lint.reading.json_file import read_json
 from alerts.lint.reading.query import Contents, Query, Trouble
 from alerts.lint.reading.rules import read_rules
@@ -61,10 +61,8 @@ def lint(paths: Iterable[Path], settings: LintSettings) -> Report:
         except UnreadableError as error:
             troubles.append(Trouble(str(path), error.place, error.problem))
             continue
-        if found is None:
-            passed_over += 1
-        else:
-            contents.append(found)
+        contents += found
+        passed_over += not found
     return replace(lint_contents(contents, settings, troubles), passed_over=passed_over)
 
 
@@ -74,7 +72,7 @@ def lint_text(name: str, text: str, settings: LintSettings) -> Report:
         found = _contents(Source.of(name, text), named=True)
     except UnreadableError as error:
         return lint_contents([], settings, [Trouble(name, error.place, error.problem)])
-    return lint_contents([found] if found else [], settings, [])
+    return lint_contents(found, settings, [])
 
 
 def lint_contents(contents: list[Contents], settings: LintSettings, troubles: list[Trouble]) -> Report:
@@ -92,7 +90,8 @@ def lint_contents(contents: list[Contents], settings: LintSettings, troubles: li
     queries = sum(len(each.queries) for each in contents)
     problems.sort(key=lambda problem: (problem.file, problem.place, problem.check))
     troubles.sort(key=lambda trouble: (trouble.file, trouble.place))
-    return Report(tuple(problems), tuple(troubles), len(contents), queries, 0, allowed)
+    files = len({each.source.name for each in contents})
+    return Report(tuple(problems), tuple(troubles), files, queries, 0, allowed)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
@@ -108,21 +107,31 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
                 yield each, each == path
 
 
-def _contents(source: Source, *, named: bool) -> Contents | None:
-    """Of a file; None for one of a folder that is of another kind. Raises UnreadableError."""
+def _contents(source: Source, *, named: bool) -> list[Contents]:
+    """Of a file; nothing of one of a folder that is of another kind. Raises UnreadableError."""
     is_json = source.text.lstrip()[:1] in ("{", "[") and not source.name.endswith((".yml", ".yaml"))
     if is_json or source.name.endswith(".json"):
         document = read_json(source)
-        if not named and not is_board(document):
-            return None
-        return read_board(source, document)
-    documents: tuple[Node, ...] = read_yaml(source)
-    found = read_rules(source, documents)
-    if found is None and named:
+        return [read_board(source, document)] if named or is_board(document) else []
+    documents = read_yaml(source)
+    rules = read_rules(source, documents)
+    found = [rules] if rules is not None else []
+    for inner in held(source, documents):
+        found += _held(inner)
+    if not found and named:
         raise UnreadableError(
             Place(1, 1), "is no rule file: it has no groups, and no PrometheusRule whose spec has them"
         )
     return found
+
+
+def _held(source: Source) -> list[Contents]:
+    """Of a text in a ConfigMap, which may be anything."""
+    if source.text.lstrip()[:1] in ("{", "["):
+        document = read_json(source)
+        return [read_board(source, document)] if is_board(document) else []
+    rules = read_rules(source, read_yaml(source))
+    return [rules] if rules is not None else []
 
 
 def _several_clusters(contents: Contents, settings: LintSettings) -> bool:
@@ -143,7 +152,8 @@ def _several_clusters(contents: Contents, settings: LintSettings) -> bool:
 
 def _of_file(contents: Contents, context: Context) -> tuple[list[Problem], int]:
     source = contents.source
-    said = comments(source, contents.queries) if not source.name.endswith(".json") else ()
+    has_comments = source.text.lstrip()[:1] not in ("{", "[")
+    said = comments(source, contents.queries) if has_comments else ()
     problems = [
         _problem(source, ALLOWANCE, Severity.ERROR, "", found) for found in faults(source, said, CHECKS)
     ]

@@ -7,7 +7,7 @@ from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined] # public by its documented place, not typed
 
 from alerts.lint.reading.document import Listing, Node, Scalar, Style, Table
-from alerts.lint.reading.source import Place, Source, UnreadableError
+from alerts.lint.reading.source import Source, UnreadableError
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _WORD = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
@@ -20,9 +20,9 @@ def read_json(source: Source) -> Node:
     try:
         node = reading.whole()
     except JSONDecodeError as error:
-        raise UnreadableError(Place(error.lineno, error.colno), f"is no JSON: {error.msg}") from error
+        raise UnreadableError(source.place(error.pos), f"is no JSON: {error.msg}") from error
     except RecursionError as error:
-        raise UnreadableError(Place(1, 1), "is nested too deeply") from error
+        raise UnreadableError(source.place(0), "is nested too deeply") from error
     return node
 
 

@@ -26,11 +26,17 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``name`` is what people are told. ``line_starts``: offsets into ``text``."""
+    """``name`` is what people are told. ``line_starts``: offsets into ``text``.
+
+    A text that stands in a value of another file has that one as ``outer``, and in ``spots`` where each of its
+    characters stands there: places and lines are the outer file's.
+    """
 
     name: str
     text: str
     line_starts: tuple[int, ...]
+    outer: Source | None = None
+    spots: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, name: str, text: str) -> Source:
@@ -58,11 +64,15 @@ class Source:
 
     def place(self, offset: int) -> Place:
         """Of a character."""
+        if self.outer is not None:
+            return self.outer.place(self.spots[min(offset, len(self.spots) - 1)] if self.spots else 0)
         line = bisect_right(self.line_starts, offset)
         return Place(line, offset - self.line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
         """The text of a line, counted from 1; empty beyond the last."""
+        if self.outer is not None:
+            return self.outer.line(number)
         if not 0 < number <= len(self.line_starts):
             return ""
         start = self.line_starts[number - 1]

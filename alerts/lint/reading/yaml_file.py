@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from alerts.lint.reading.document import Listing, Node, Scalar, Style, Table
-from alerts.lint.reading.source import Place, Source, UnreadableError
+from alerts.lint.reading.source import Source, UnreadableError
 
 _STYLES = {"'": Style.SINGLE, '"': Style.DOUBLE, "|": Style.BLOCK, ">": Style.BLOCK}
 _MERGE = "tag:yaml.org,2002:merge"
@@ -25,7 +25,7 @@ def read_yaml(source: Source) -> tuple[Node, ...]:
     except yaml.YAMLError as error:
         raise _unreadable(source, error) from error
     except RecursionError as error:
-        raise UnreadableError(Place(1, 1), "is nested too deeply, or holds itself by an alias") from error
+        raise UnreadableError(source.place(0), "is nested too deeply, or holds itself by an alias") from error
     finally:
         loader.dispose()
     return tuple(documents)

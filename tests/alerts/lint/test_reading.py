@@ -176,6 +176,52 @@ def test_places_in_every_style_of_yaml_and_in_every_document() -> None:
         assert each.line[each.place.column - 1 :].startswith("vllm:num_preemptions"), each
 
 
+MAPS = """\
+apiVersion: v1
+kind: ConfigMapList
+items:
+- kind: ConfigMap
+  data:
+    board.json: |-
+      {"title": "B", "panels": [
+        {"type": "timeseries", "title": "P", "targets": [
+          {"expr": "rate(vllm:num_preemptions{pod=\\"$pod\\"}[5m])"}]}]}
+    settings.json: '{"a": 1}'
+    notes.txt: "groups: ["
+---
+kind: ConfigMap
+data:
+  rules.yml: |
+    groups:
+    - name: g
+      rules:
+      # thrashold: allow rate-window: why not
+      - alert: A
+        expr: |
+          rate(x[10s]) > 1
+          and vllm:num_preemptions > 1
+        annotations: {runbook_url: x}
+"""
+
+
+def test_config_maps_hold_boards_and_rules_and_places_are_the_files_own(tmp_path: Path) -> None:
+    report = linted(MAPS)
+    assert [(each.where, each.check, each.place.line) for each in report.problems] == [
+        ("B > P", "dead-metric", 9),
+        ("A", "dead-metric", 23),
+    ]
+    assert (report.files, report.queries, report.allowed) == (1, 2, 1)
+    for each in report.problems:
+        assert each.line[each.place.column - 1 :].startswith("vllm:num_preemptions")
+    file = tmp_path / "maps.yml"
+    file.write_text(MAPS.replace('[5m])"}', '[5m]"}'))
+    (trouble,) = lint([file], LintSettings()).troubles
+    assert trouble.place.line == 9
+    file.write_text("kind: ConfigMap\ndata: {settings.json: '{}'}\n")
+    assert not lint([tmp_path], LintSettings()).troubles
+    assert lint([file], LintSettings()).troubles
+
+
 def test_aliases_and_merges_are_read() -> None:
     text = "x: &base\n  expr: vllm:num_preemptions > 1\n  annotations: {runbook_url: x}\n"
     text += "groups:\n- name: g\n  rules:\n  - {<<: *base, alert: A}\n  - {<<: [*base], alert: B}\n"
