@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from alerts.lint.check import Check, Context, Found, Severity, at
 from alerts.lint.facts.lookup import known
 from alerts.lint.promql.shape import RATES, compared, scaled
-from alerts.lint.promql.tree import Aggregation, Call, Node, Selector
+from alerts.lint.promql.tree import Aggregation, Binary, Call, Node, Selector, selectors, walk
 from alerts.lint.reading.query import Query
 
 
@@ -20,6 +20,8 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
         found = known(selector.name) if isinstance(selector, Selector) else None
         if call is None or not isinstance(selector, Selector) or found is None or not found.metric.born_late:
             continue
+        if _has_births(query.tree, selector.name):
+            continue
         if (operator == ">" and limit == 0) or (call.name == "increase" and operator == ">=" and limit <= 1):
             name = selector.name
             yield Found(
@@ -27,6 +29,17 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
                 f"{name} has no series before its first event and begins at 1: {call.name} doesn't see that one",
                 f"{name} - ({name} offset 15m or {name} * 0) > 0",
             )
+
+
+def _has_births(tree: Node, name: str) -> bool:
+    """Whether an ``or`` adds what is there and wasn't before: ``x unless x offset 15m``."""
+    for node, above in walk(tree):
+        if isinstance(node, Binary) and node.operator == "unless":
+            told = [{each.name for each in selectors(side)} for side in (node.left, node.right)]
+            within_or = any(isinstance(each, Binary) and each.operator == "or" for each in above)
+            if within_or and all(name in names for names in told):
+                return True
+    return False
 
 
 def _rate(node: Node) -> Call | None:

@@ -32,6 +32,7 @@ def test_the_first_event_is_told(expr: str) -> None:
         f"increase({BORN}[5m]) == 0",
         "increase(vllm:num_preemptions_total[5m]) > 0",
         f"{BORN} - ({BORN} offset 15m or {BORN} * 0) > 0",
+        f"increase({BORN}[15m]) > 0 or ({BORN} unless {BORN} offset 15m)",
     ],
 )
 def test_a_crowd_of_them_and_what_is_there_from_the_start_are_not(expr: str) -> None:
