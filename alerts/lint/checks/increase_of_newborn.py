@@ -27,7 +27,7 @@ def _find(query: Query, _context: Context) -> Iterator[Found]:
             yield Found(
                 at(query, call),
                 f"{name} has no series before its first event and begins at 1: {call.name} doesn't see that one",
-                f"{name} - ({name} offset 15m or {name} * 0) > 0",
+                f"increase({name}[15m]) > 0 or ({name} unless {name} offset 15m)",
             )
 
 

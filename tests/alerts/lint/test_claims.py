@@ -61,7 +61,7 @@ CLAIMS = (
         "increase-of-newborn",
         f"increase({RETRACTED}[15m]) > 0",
         0,
-        f"{RETRACTED} - ({RETRACTED} offset 15m or {RETRACTED} * 0) > 0",
+        f"increase({RETRACTED}[15m]) > 0 or ({RETRACTED} unless {RETRACTED} offset 15m)",
         1,
         25,
     ),
