@@ -44,9 +44,7 @@ def swap(look: Look, thresholds: Thresholds) -> Step:
         answer = f"BROKEN: what was preempted comes back at {amount(loads.value)}/s"
         return Step(NAME, answer, True, lines, values)
     if enabled is None and now is None:
-        return Step(
-            NAME, "not told: neither a tier nor who is swapped", False, lines, values
-        )
+        return Step(NAME, "not told: neither a tier nor who is swapped", False, lines, values)
     if enabled == 0:
         return Step(NAME, "kept: there is no tier below the GPU", False, lines, values)
     where = "nobody is swapped" if now is not None else "nothing comes back after a preemption"
