@@ -101,9 +101,9 @@ def _microseconds_a_call(library: Path, control: Control) -> float:
     return seconds / _CALLS * 1e6
 
 
-def _gpus(stack: ExitStack, folder: Path, name: str, profile: Profile) -> Control:
-    control = stack.enter_context(Control(folder / name, [profile] * _GPUS))
-    for index in range(_GPUS):
+def _gpus(stack: ExitStack, folder: Path, name: str, profile: Profile, count: int = _GPUS) -> Control:
+    control = stack.enter_context(Control(folder / name, [profile] * count))
+    for index in range(count):
         control.device(index).gpm_lag_us = _LAG_US
         control.traffic(index, transmit=0.0, receive=0.0)
     return control
@@ -140,6 +140,8 @@ def _measured(stack: ExitStack, folder: Path, library: Path) -> None:
     watched = {f"sidecar {name}": Watched(each.process.pid) for name, each in running.items()}
     watched |= {f"sampler {name}": Watched(sampler_of(running[name].process.pid)) for name in _BURSTS}
     watched["sampler ten"] = Watched(stack.enter_context(sampler_alone(environments["ten"])))
+    single = _gpus(stack, folder, "single", H100, 1).environment(library)
+    watched["sampler of one H100"] = Watched(stack.enter_context(sampler_alone(single)))
     ports = {"ours": running["h100"].port}
     peer = peers.nvitop()
     if peer is not None:
@@ -156,7 +158,8 @@ def _measured(stack: ExitStack, folder: Path, library: Path) -> None:
     with ExitStack() as driving:
         for seed, (name, control) in enumerate(controls.items()):
             driving.enter_context(Drive(control, _BURSTS.get(name, 21e9), seed))
-        driving.enter_context(_scraping(ports.values()))
+        # the one without GPUs too: what any sidecar pays for being scraped is not what GPUs add
+        driving.enter_context(_scraping([*ports.values(), running["none"].port]))
         for each in watched.values():
             each.look()
         for _ in range(_SLICES):

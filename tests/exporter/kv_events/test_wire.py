@@ -116,6 +116,29 @@ def test_an_unknown_type_costs_itself_and_is_counted() -> None:
         assert read(payload(1.0, events)) == (1.0, 0, [("stored", "gpu", 0, (1,)), CLEARED], len(unknown))
 
 
+_HASHES = st.lists(st.integers(0, 2**64 - 1) | st.binary(max_size=32), max_size=3)
+_MEDIA = st.sampled_from([None, "GPU", "cpu", "HOLOGRAM"])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([stored, removed, cleared]), _HASHES, _MEDIA, st.integers(0, 3) | st.none())
+    ),
+    st.sampled_from(ENCODINGS),
+)
+def test_the_others_are_read_alike_whether_one_is_unknown_or_not(
+    made: list[tuple[Any, list[int | bytes], str | None, int | None]], encoding: Encoding
+) -> None:
+    events = [
+        make(encoding) if make is cleared else make(*hashes, medium=medium, encoding=encoding, group=group)
+        for make, hashes, medium, group in made
+    ]
+    at, rank, told_of, unknown = read(payload(1.0, events))
+    assert (len(told_of), unknown) == (len(events), 0)
+    for more in (["BlockMoved"], {"type": "BlockMoved"}):
+        assert read(payload(1.0, [*events, more])) == (at, rank, told_of, 1)
+
+
 def test_newer_fields_are_skipped() -> None:
     newer = {
         **stored(1),
