@@ -180,6 +180,14 @@ class Thresholds:
             " at a peak turns some away and lets through more than ever; a limit set too low lets through a fraction."
         ),
     ] = 0.5
+    breaker_open_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(
+            description="Share of a minute in which a breaker of the gateway is at its limit: more often than not it"
+            " turns somebody away."
+        ),
+    ] = 0.5
     slo_budget_ratio: Annotated[
         float,
         _Ratio,

@@ -17,8 +17,9 @@ from functools import partial
 from typing import Protocol
 
 from drill.clients import Attempt, AttemptEnd, AttemptOutcome, ClientConfig, Clients, Patience, Wish
-from drill.gateway import Gateway, Reject, UpstreamEnd
+from drill.gateway import Gateway
 from drill.gateway_config import GatewayConfig
+from drill.gateway_counts import Reject, UpstreamEnd
 from drill.replica import Replica
 from drill.rollout import Rollout
 from drill.second import Second

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from drill.activity import Activity
 from drill.clients import AttemptEnd, ClientTotals
-from drill.gateway import GatewayGauges, GatewayTotals
+from drill.gateway_counts import GatewayGauges, GatewayTotals
 from drill.serving.config import EngineConfig
 from drill.serving.step_result import Gauges, StepResult
 

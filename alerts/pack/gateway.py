@@ -9,7 +9,7 @@ from alerts.pack.explaining import GONE, STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge, rate
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.gateway import BREAKER_OPEN, REJECT_P99, REQUESTS
+from exporter.derive.gateway import BREAKER_OPEN_RATIO, REJECT_P99, REQUESTS
 from exporter.derive.orphans import ORPHAN_KV
 
 _GATEWAY = AMPLIFICATION.scope.labels
@@ -110,18 +110,11 @@ GATEWAY_REJECTING = Alert(
     quiet_under=("GatewayTooTight", "GatewayBreakerOpen"),
 )
 
-
-def _breaker_open(rendering: Rendering) -> str:
-    """More often than not: it closes with each answer, and opens with the next request."""
-    name = BREAKER_OPEN.full_name + rendering.matchers()
-    return f"max by ({by(rendering, _GATEWAY)}) (avg_over_time({name}[{_WINDOW}])) > 0.5"
-
-
 GATEWAY_BREAKER_OPEN = Alert(
     "GatewayBreakerOpen",
     Severity.WARNING,
     Cause.GATEWAY_BREAKER,
-    Expression(_breaker_open, _GATEWAY),
+    Compare(Reading(BREAKER_OPEN_RATIO), ">", "breaker_open_ratio"),
     "{{ $labels.gateway }}: a circuit breaker is open",
     "As many requests are in flight as the gateway allows: whatever comes beyond that is turned away at once.",
 )

@@ -20,7 +20,7 @@ from drill.workload.lengths import Uniform
 from drill.workload.rates import Rate
 from drill.workload.synthetic import Load, open_loop
 
-ONSET, END = 120.0, 600.0
+ONSET, END = 120.0, 560.0
 _BLOCK_TOKENS = 1056
 """As vLLM aligns the attention layers' blocks of a hybrid model with its state-space layers'."""
 _PROMPT_TOKENS, _ANSWER_TOKENS = 100, 200

@@ -7,7 +7,7 @@ whose engine died are both a 503, and as many of these as connections broke pass
 from __future__ import annotations
 
 from drill.expose.envoy import Cluster, Listener
-from drill.gateway import GatewayGauges, GatewayTotals, Reject
+from drill.gateway_counts import GatewayGauges, GatewayTotals, Reject
 from drill.gateway_times import BOUNDS_MS, TimesTold
 from exporter.gateway_sample import Breaker, GatewaySample, Outcome
 from exporter.sample import Histogram

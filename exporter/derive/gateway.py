@@ -14,6 +14,7 @@ from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Total, Window
 
 REJECT_SECONDS = 60.0
+BREAKER_SECONDS = 60.0
 _QUANTILE = 0.99
 
 INFO = Signal(
@@ -95,6 +96,18 @@ BREAKER_OPEN = Signal(
     ("breakers",),
     labels=("priority", "kind"),
 )
+BREAKER_OPEN_RATIO = Signal(
+    "gateway_breaker_open_ratio",
+    Kind.GAUGE,
+    Scope.GATEWAY,
+    "Share of the trailing 60 s in which a circuit breaker of the engines' cluster was at its limit: it closes with an "
+    "answer and opens with the next request, so that one look says little.",
+    Confidence.MEASURED,
+    "intervals between samples, by what the later one says",
+    ("breakers",),
+    labels=("priority", "kind"),
+    window_seconds=BREAKER_SECONDS,
+)
 REJECT_P99 = Signal(
     "gateway_reject_p99_seconds",
     Kind.GAUGE,
@@ -122,6 +135,22 @@ def _gauges(window: Window[GatewaySample], _facts: EngineFacts) -> Iterator[Poin
             yield Point(signal, (), value)
     for breaker in now.breakers:
         yield Point(BREAKER_OPEN, (breaker.priority, breaker.kind), float(breaker.is_open))
+    for (priority, kind), share in _open_ratios(window).items():
+        yield Point(BREAKER_OPEN_RATIO, (priority, kind), share)
+
+
+def _open_ratios(window: Window[GatewaySample]) -> dict[tuple[str, str], float]:
+    """By priority and kind, of those that are there now."""
+    covered = 0.0
+    opened = {(breaker.priority, breaker.kind): 0.0 for breaker in window.newest.breakers}
+    if not opened:
+        return {}
+    for before, after in window.intervals(BREAKER_SECONDS):
+        covered += after.at - before.at
+        for breaker in after.breakers:
+            if breaker.is_open and (breaker.priority, breaker.kind) in opened:
+                opened[breaker.priority, breaker.kind] += after.at - before.at
+    return {name: seconds / covered for name, seconds in opened.items()} if covered > 0 else {}
 
 
 def reject_p99(window: Window[GatewaySample]) -> float | None:
@@ -184,5 +213,9 @@ def held(total: Total | None, count: float) -> float:
     return count if total is None or total.last is None else max(count, total.last)
 
 
-GAUGES = stateless("gateway", (INFO, INFLIGHT, UPSTREAM_INFLIGHT, PENDING, BREAKER_OPEN, REJECT_P99), _gauges)
+GAUGES = stateless(
+    "gateway",
+    (INFO, INFLIGHT, UPSTREAM_INFLIGHT, PENDING, BREAKER_OPEN, BREAKER_OPEN_RATIO, REJECT_P99),
+    _gauges,
+)
 TOTALS = Phenomenon("gateway_totals", (REQUESTS, RETRIES, UPSTREAM_REQUESTS), _totals, GatewayState())

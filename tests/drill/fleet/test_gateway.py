@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from drill.breaker import Breaker, BreakerConfig
-from drill.gateway import Gateway, Reject, UpstreamEnd
+from drill.gateway import Gateway
 from drill.gateway_config import Admission, GatewayConfig, Routing
+from drill.gateway_counts import Reject, UpstreamEnd
 from drill.serving.content import Segment
 
 PROMPT = (Segment(1, 64),)

@@ -16,8 +16,8 @@ from drill.breaker import BreakerConfig
 from drill.clients import ClientConfig, Patience
 from drill.expose.dcgm import Dcgm
 from drill.expose.envoy import page as envoy_page
-from drill.gateway import Reject
 from drill.gateway_config import Admission, GatewayConfig
+from drill.gateway_counts import Reject
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.chat import chat_fleet, chat_load, chat_rate
 from drill.scenarios.scenario import Scenario

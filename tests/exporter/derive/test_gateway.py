@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.derive.gateway import GAUGES, TOTALS
+from exporter.gateway_sample import Breaker
 from exporter.sample import Histogram
 from tests.support.derive import INFINITE, last, run
 from tests.support.gateways import envoy_page, envoy_sample, gateway, outcomes
@@ -136,3 +137,15 @@ def test_timeouts_are_not_taken_for_rejections_that_the_histogram_lacks_yet() ->
 def test_without_histograms_there_is_no_reject_latency() -> None:
     samples = [gateway(float(at), turned_away_total=float(at)) for at in range(70)]
     assert "gateway_reject_p99_seconds" not in last(GAUGES, samples)
+
+
+def test_a_breaker_that_flickers_is_told_by_its_share_of_a_minute() -> None:
+    breaker = Breaker("default", "requests", is_open=True)
+    samples = [gateway(float(at), breakers=(breaker._replace(is_open=at % 4 != 0),)) for at in range(61)]
+    assert last(GAUGES, samples)["gateway_breaker_open_ratio{default,requests}"] == pytest.approx(0.75)
+
+
+def test_a_breaker_that_is_new_has_a_share_of_none_of_what_was_before_it() -> None:
+    breaker = Breaker("default", "requests", is_open=True)
+    samples = [gateway(float(at), breakers=(breaker,) if at > 45 else ()) for at in range(61)]
+    assert last(GAUGES, samples)["gateway_breaker_open_ratio{default,requests}"] == pytest.approx(0.25)
