@@ -11,6 +11,9 @@ from alerts.triage.steps import STEPS
 from alerts.triage.steps.step import Step
 from alerts.triage.verdict import Verdict, judged
 from exporter.dialects.registry import of_kind
+from exporter.sources.failure import one_line
+
+_MOST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Report:
         sample = self.look.newest
         if sample is None:
             return "does not answer"
-        models = dict.fromkeys(rank.model_name for rank in sample.ranks)
+        models = dict.fromkeys(one_line(rank.model_name, _MOST_NAME) for rank in sample.ranks)
         ranks = len({rank.rank for rank in sample.ranks})
         told = [f"{of_kind(sample.kind).title} {sample.generation}".rstrip(), *models]
         return ", ".join([*told, f"{ranks} ranks"] if ranks > 1 else told)

@@ -13,9 +13,11 @@ from alerts.triage.steps.step import Step
 from exporter.derive.phenomenon import LONG_PROMPT_TOKENS
 from exporter.derive.prefill import LONG_PROMPTS
 from exporter.sample import Histogram
+from exporter.sources.failure import one_line
 
 NAME = "prompts"
 MOST_KEYS = 3
+_MOST_NAME = 40
 _QUANTILES = ((0.5, "median"), (0.9, "p90"), (0.99, "p99"))
 
 
@@ -72,13 +74,17 @@ def _keys(look: Look) -> Iterator[str]:
         long = [(use.long_prompts, use.key) for use in gateway.keys if use.long_prompts]
         if long:
             top = sorted(long, reverse=True)[:MOST_KEYS]
-            shown = ", ".join(f"{key} {count(number)}" for number, key in top)
+            shown = ", ".join(f"{one_line(key, _MOST_NAME)} {count(number)}" for number, key in top)
             yield f"keys of prompts of 64k tokens and more at {gateway.gateway}: {shown}"
         elif gateway.keys:
             top_tokens = sorted(((use.prompt_tokens, use.key) for use in gateway.keys), reverse=True)[
                 :MOST_KEYS
             ]
-            shown = ", ".join(f"{key} {short(number)}" for number, key in top_tokens if math.isfinite(number))
+            shown = ", ".join(
+                f"{one_line(key, _MOST_NAME)} {short(number)}"
+                for number, key in top_tokens
+                if math.isfinite(number)
+            )
             yield f"keys of most prompt tokens at {gateway.gateway}: {shown}; none labels 64k"
         else:
             yield f"{gateway.gateway} ({gateway.kind}) tells no keys: its access log does"

@@ -16,6 +16,7 @@ from exporter.render import PLAIN, Rendering
 from tests.evaluation.triage_stage import Pages, Stage, serving
 from tests.exporter.running import COMMAND, call, free_port, hanging_engine
 from tests.support.captures import recording
+from tests.support.gateways import envoy_page, written
 from tests.support.pages import advanced
 from tests.support.replay import ENGINE, replayed
 from thrashold import main
@@ -140,6 +141,33 @@ def test_settings_of_the_sidecar_tell_name_and_place(tmp_path: Path) -> None:
     assert said["engine"]["name"] == ENGINE
     # nothing is at /metrics of this port: nobody asked for the sidecar, so that it isn't missed
     assert (said["verdict"], said["sidecar"]["used"]) == ("overload", False)
+
+
+def test_gateways_tell_whose_prompts_are_long_and_whom_they_turn_away() -> None:
+    bodies = {"engine": recording(NAME).files[f"{IDLE:03d}.prom"], "envoy": envoy_page("whole/03-err")}
+    with serving() as stage:
+        stage.show([Pages({**bodies, "litellm": written("litellm-1.110")}, b"")])
+        url = stage.engine_url("engine")
+        (step_2, step_3), _ = _of_gateway(url, stage.engine_url("litellm"))
+        (envoy_2, envoy_3), said = _of_gateway(url, stage.engine_url("envoy"))
+    assert any("keys of prompts of 64k tokens and more at" in line for line in step_3)
+    assert any("in flight" in line for line in step_2)
+    assert any("in flight" in line for line in envoy_2)
+    assert any("(envoy) tells no keys: its access log does" in line for line in envoy_3)
+    assert [each["kind"] for each in said["gateways"]] == ["envoy"]
+
+
+def _of_gateway(url: str, gateway: str) -> tuple[tuple[list[str], list[str]], dict[str, Any]]:
+    """What the second and the third step say of it."""
+    said, _ = told(url, "--sidecar", "none", "--gateway", gateway)
+    return (said["steps"][1]["lines"], said["steps"][2]["lines"]), said
+
+
+def test_a_gateway_that_is_none_is_told_and_the_rest_goes_on() -> None:
+    with recorded(IDLE) as (stage, url):
+        said, code = told(url, "--sidecar", "none", "--gateway", stage.sidecar_url())
+    assert (said["verdict"], code) == ("healthy", 0)
+    assert any("thrashold sidecar" in problem for problem in said["problems"])
 
 
 PROMETHEUS = b"prometheus_build_info 1\nprometheus_tsdb_head_series 5\n"
