@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from alerts.alert import Severity
 from alerts.catalogue import ALERTS
+from alerts.pack.gateway import ORPHANED_KV
 from alerts.thresholds import Thresholds
-from alerts.triage.findings import Certainty, Finding, by_conditions
+from alerts.triage.findings import Certainty, Finding, Subjects, by_conditions
 from alerts.triage.look import Look
 from alerts.triage.looked import looked
 from alerts.triage.suspected import suspected
+from exporter.derive.gateway import INFLIGHT, UPSTREAM_INFLIGHT
 
 HEALTHY = "healthy"
 
@@ -86,10 +88,21 @@ def judged(look: Look, thresholds: Thresholds) -> Verdict:
     unsure = (each for known in subjects.ranks for each in suspected(look, known, thresholds))
     for finding in (*sure, *unsure):
         found.setdefault(finding.alert.name, finding)
+    if _passed_by(subjects):
+        found.pop(ORPHANED_KV.name, None)
     told = [each for each in found.values() if each.alert.severity is not Severity.INFO]
     loud = [each for each in told if not _is_quiet(each, told)]
     ordered = sorted(loud, key=_place) + sorted((each for each in told if each not in loud), key=_place)
     return Verdict(ordered[0], tuple(ordered[1:])) if ordered else Verdict(None)
+
+
+def _passed_by(subjects: Subjects) -> bool:
+    """Whether nothing is in flight in the gateways: what the engine has came past them, orphans or not."""
+    inflight = [
+        known.value(signal) for known in subjects.gateways for signal in (UPSTREAM_INFLIGHT, INFLIGHT)
+    ]
+    told = [count for count in inflight if count is not None]
+    return bool(told) and not any(told)
 
 
 def _place(finding: Finding) -> tuple[int, int]:

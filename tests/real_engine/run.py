@@ -29,7 +29,7 @@ from tests.real_engine.llamacpp.engine import ensure as ensure_llamacpp
 from tests.real_engine.recorder import Recorder, Value, parse
 from tests.real_engine.recording import Marks
 from tests.real_engine.serve import Engine
-from tests.real_engine.triage_run import TriageRun
+from tests.real_engine.triage_run import SETTLED_SECONDS, TriageRun
 
 HERE = Path(__file__).parent
 LOAD_SECONDS = 8.0
@@ -92,9 +92,7 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
             recorder.start()
             closing.callback(recorder.stop)
         marks("watching", engine=engine.address)
-        triage = TriageRun(engine.url, url, out)
-        triage.start()
-        closing.callback(triage.stop)
+        triage = TriageRun(engine.url, probed_url, out)
         say("engine: starting ...")
         ensure_llamacpp()
         say(f"engine: ready after {engine.wait_ready():.0f} s")
@@ -102,10 +100,11 @@ def record(out: Path, say: Say, sidecar: Sequence[str | Path] | None = None) -> 
         kv_events.join()
         # nobody hears of what is published before he is connected
         _wait_for(lambda: _up(probed_url, f"{engine.address}/kv_events"))
-        _under_load(made, engine, kv_events, out, marks, say)
+        triage.ask("idle")
+        _under_load(made, engine, kv_events, out, marks, say, triage)
         gateway_run.record(gateways, engine.url, url, out, say)
         _toggled(made, engine, out, marks, say)
-        _stopped_and_killed(made, engine, out, marks, say, url, probed_url)
+        _stopped_and_killed(made, engine, out, marks, say, url, probed_url, triage)
         _cost(watcher.pid, marks)
 
 
@@ -137,7 +136,13 @@ def _start_sidecar(command: Sequence[str | Path], log: Path) -> tuple[subprocess
 
 
 def _under_load(  # noqa: PLR0913, PLR0917 -- all that load needs
-    made: Installed, engine: Engine, kv_events: KvEvents, out: Path, marks: Marks, say: Say
+    made: Installed,
+    engine: Engine,
+    kv_events: KvEvents,
+    out: Path,
+    marks: Marks,
+    say: Say,
+    triage: TriageRun,
 ) -> None:
     for phase, seconds in (("load", LOAD_SECONDS), ("overload", OVERLOAD_SECONDS)):
         say(f"{phase}: {seconds:.0f} s and what is still running then")
@@ -145,6 +150,8 @@ def _under_load(  # noqa: PLR0913, PLR0917 -- all that load needs
         driver = _drive(made, engine, phase, seconds, out)
         if phase == "overload":
             kv_events.cut_for_a_while()
+        time.sleep(SETTLED_SECONDS)
+        triage.ask(phase)
         driver.wait()
         marks(f"{phase}_over")
     _wait_for(lambda: _at_rest(engine))
@@ -200,7 +207,14 @@ def _toggled(made: Installed, engine: Engine, out: Path, marks: Marks, say: Say)
 
 
 def _stopped_and_killed(  # noqa: PLR0913, PLR0917 -- what to stop, where to tell of it, and who sees it
-    made: Installed, engine: Engine, out: Path, marks: Marks, say: Say, url: str, probed_url: str
+    made: Installed,
+    engine: Engine,
+    out: Path,
+    marks: Marks,
+    say: Say,
+    url: str,
+    probed_url: str,
+    triage: TriageRun,
 ) -> None:
     """Requests run on while their engine stands still twice; then its core dies under the next ones."""
     core = engine.core()
@@ -214,8 +228,12 @@ def _stopped_and_killed(  # noqa: PLR0913, PLR0917 -- what to stop, where to tel
     marks("short_stop_settled")
 
     def frozen() -> None:
-        time.sleep(LONG_STOP_SECONDS)
-        _wait_for(lambda: _frozen(url))
+        began = time.monotonic()
+        time.sleep(SETTLED_SECONDS)
+        triage.ask("standing")
+        time.sleep(max(0.0, began + LONG_STOP_SECONDS - time.monotonic()))
+        _wait_for(lambda: _frozen(url) and _frozen(probed_url))
+        triage.ask("frozen")
         time.sleep(tail)
 
     def back() -> bool:
@@ -235,6 +253,7 @@ def _stopped_and_killed(  # noqa: PLR0913, PLR0917 -- what to stop, where to tel
         os.kill(core, signal.SIGKILL)
         engine.process.wait(GONE_SECONDS)  # the front end sees its core die and goes too, seconds later
         marks("gone")
+        triage.ask("gone")
         _wait_for(lambda: not any(value.kind == "gauge" and "engine" in value.labels for value in _said(url)))
         time.sleep(AFTER_GONE_SECONDS)
         marks("over")

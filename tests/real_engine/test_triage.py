@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.real_engine.judging import Figure
-from tests.real_engine.triage_run import ALONE, FILE, MOMENTS, SIDECAR
+from tests.real_engine.triage_run import ALONE, FILE, SIDECAR, STATES
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
 
@@ -28,7 +28,7 @@ def said(figures: Mapping[str, Figure], traces: Path) -> Said:
 
 
 def test_it_was_asked_at_each_moment(said: Said) -> None:
-    assert set(said) == {(moment.state, way) for moment in MOMENTS for way in (SIDECAR, ALONE)}
+    assert set(said) == {(state, way) for state in STATES for way in (SIDECAR, ALONE)}
 
 
 @pytest.mark.parametrize("way", [SIDECAR, ALONE])

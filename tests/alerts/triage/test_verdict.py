@@ -15,9 +15,10 @@ from alerts.triage.steps.backpressure import limit_of
 from alerts.triage.verdict import EXPLAINING, judged
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.gateway import REQUESTS
+from exporter.derive.gateway import INFO, REQUESTS, UPSTREAM_INFLIGHT
 from exporter.derive.headroom import DEMAND
 from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_DOWN_INFO, GPU_UP
+from exporter.derive.orphans import ORPHAN_KV
 from exporter.derive.preemption import PREEMPTION_RATE, PREEMPTIONS, THRASHING
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
@@ -80,6 +81,16 @@ CASES: list[tuple[Labelled, Labelled, str]] = [
 @pytest.mark.parametrize(("then", "now", "expected"), CASES)
 def test_what_a_page_says_has_one_verdict(then: Labelled, now: Labelled, expected: str) -> None:
     assert verdict(by_sidecar(then, now)) == expected
+
+
+@pytest.mark.parametrize(("inflight", "expected"), [(30.0, "orphans"), (0.0, "healthy")])
+def test_what_comes_past_an_idle_gateway_is_no_orphan(inflight: float, expected: str) -> None:
+    gateway = {
+        (ORPHAN_KV, ("envoy",)): 0.6,
+        (UPSTREAM_INFLIGHT, ("envoy",)): inflight,
+        (INFO, ("envoy", "envoy")): 1.0,
+    }
+    assert verdict(by_sidecar({}, of_rank(usage=0.6, running=30) | gateway)) == expected
 
 
 SILENT = "http://worker-1/metrics: refused: nothing listens there; look whether the engine runs"
