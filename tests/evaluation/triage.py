@@ -42,7 +42,9 @@ PEAKS: Mapping[str, int] = {
     "gpu-lost": 300,
     "incident": 450,
     "incident-pages": 450,
+    "incident-swap-full": 420,  # before its engines die of it
     "kv-leak": 585,  # its load has been gone for over two minutes
+    "long-prompts": 550,  # of five minutes of those that finished
     "metric-rename": 400,
     "offload-thrash": 400,  # outlasts the load that brought it about
     "orphans": 400,
@@ -54,6 +56,7 @@ PEAKS: Mapping[str, int] = {
     "prefix-collapse": 330,
     "rank-imbalance": 500,
     "recompute-thrash": 350,  # outlasts the load that brought it about
+    "recompute-unreserved": 350,
     "retry-storm": 480,  # a burst is overload until clients have come again
     "sidecar-blind": 330,
     "tail-waste": 170,
@@ -62,6 +65,7 @@ PEAKS: Mapping[str, int] = {
 ELSEWHERE = frozenset(
     {
         Cause.COLLECTIVE_SLOW,
+        Cause.ENGINE_RESTARTS,
         Cause.GATEWAY_BREAKER,
         Cause.GATEWAY_SLOW,
         Cause.GATEWAY_TOO_TIGHT,
@@ -73,7 +77,7 @@ ELSEWHERE = frozenset(
         Cause.SIDECAR_BLIND,
     }
 )
-"""Causes that no page of an engine tells: of GPUs and gateways."""
+"""Causes that no page of an engine tells: of GPUs, of gateways, of what was before it began anew."""
 
 
 @dataclass(frozen=True, slots=True)
