@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alerts.alert import Severity
 from alerts.catalogue import ALERTS
 from alerts.pack.gateway import ORPHANED_KV
+from alerts.pack.latency import DECODE_STALLED
 from alerts.thresholds import Thresholds
 from alerts.triage.findings import Certainty, Finding, Subjects, by_conditions
 from alerts.triage.look import Look
 from alerts.triage.looked import looked
-from alerts.triage.suspected import suspected
+from alerts.triage.suspected import SPARE_SECONDS, suspected
 from exporter.derive.gateway import INFLIGHT, UPSTREAM_INFLIGHT
+from exporter.derive.stalls import FROZEN_AFTER_SECONDS, TOKEN_AGE
 
 HEALTHY = "healthy"
 
@@ -88,12 +91,23 @@ def judged(look: Look, thresholds: Thresholds) -> Verdict:
     unsure = (each for known in subjects.ranks for each in suspected(look, known, thresholds))
     for finding in (*sure, *unsure):
         found.setdefault(finding.alert.name, finding)
+    stalled = found.get(DECODE_STALLED.name)
+    if stalled is not None and stalled.certainty is not Certainty.POSSIBLE:
+        found[DECODE_STALLED.name] = _not_yet_frozen(stalled)
     if _passed_by(subjects):
         found.pop(ORPHANED_KV.name, None)
     told = [each for each in found.values() if each.alert.severity is not Severity.INFO]
     loud = [each for each in told if not _is_quiet(each, told)]
     ordered = sorted(loud, key=_place) + sorted((each for each in told if each not in loud), key=_place)
     return Verdict(ordered[0], tuple(ordered[1:])) if ordered else Verdict(None)
+
+
+def _not_yet_frozen(stalled: Finding) -> Finding:
+    """Nothing has come for some seconds: a long prefill, or the first half minute of an engine that hangs."""
+    age = max((each.told.value for each in stalled.evidence if each.name == TOKEN_AGE.name), default=0.0)
+    settles = math.ceil(max(0.0, FROZEN_AFTER_SECONDS - age)) + round(SPARE_SECONDS)
+    says = "a hung engine looks the same in its first half minute"
+    return replace(stalled, certainty=Certainty.POSSIBLE, says=says, settles_seconds=settles)
 
 
 def _passed_by(subjects: Subjects) -> bool:

@@ -20,6 +20,7 @@ from exporter.derive.headroom import DEMAND
 from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_DOWN_INFO, GPU_UP
 from exporter.derive.orphans import ORPHAN_KV
 from exporter.derive.preemption import PREEMPTION_RATE, PREEMPTIONS, THRASHING
+from exporter.derive.stalls import FROZEN, TOKEN_AGE
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAPPED
 from exporter.derive.traffic import SEQUENCES
 from exporter.render import PLAIN, Rendering
@@ -42,6 +43,8 @@ def of_rank(**told: float) -> dict[tuple[Signal, tuple[str, ...]], float]:
         "preempting": (PREEMPTION_RATE, RANK),
         "loads": (SWAP_BYTES_RATE, (*RANK, "in")),
         "swapped": (SWAPPED, RANK),
+        "silent": (TOKEN_AGE, RANK),
+        "frozen": (FROZEN, RANK),
         "preempted": (PREEMPTIONS, RANK),
     }
     return {signals[name]: value for name, value in told.items()}
@@ -61,6 +64,9 @@ CASES: list[tuple[Labelled, Labelled, str]] = [
     ({}, FULL | of_rank(preempting=2.0, demand=1.7, thrashing=1), "recompute-thrash"),
     ({}, FULL | of_rank(preempting=2.0, thrashing=1, loads=1e9), "offload-thrash"),
     ({}, FULL | of_rank(preempting=2.0, thrashing=1, swapped=3), "swap-thrash"),
+    # for half a minute a long prefill and a core that hangs look the same
+    ({}, of_rank(usage=0.5, running=9, silent=12, frozen=0), "prefill-blocking?"),
+    ({}, of_rank(usage=0.5, running=9, silent=33, frozen=1), "engine-frozen"),
     # a rate of which the page tells only the total
     (of_rank(preempted=10), FULL | of_rank(preempted=13), "overload"),
     (of_gateway(4, rejected=5), of_gateway(4, rejected=9) | of_rank(usage=0.2), "gateway-too-tight"),
