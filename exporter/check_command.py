@@ -13,6 +13,7 @@ from exporter.derive.pcie import PCIE_BYTES, PCIE_RATE, PCIE_SATURATION
 from exporter.derive.phenomenon import EngineFacts
 from exporter.dialects.gateways import of_gateway_kind
 from exporter.dialects.registry import of_kind
+from exporter.ending import run_loop
 from exporter.facts import bytes_keys, with_all_told
 from exporter.gateway_offers import GATEWAY_SIGNALS, gateway_offers, gateway_unknown
 from exporter.gateway_sample import GatewaySample
@@ -22,7 +23,6 @@ from exporter.oddities import in_words
 from exporter.offers import SIGNALS, needed, offers
 from exporter.pcie_hint import hint, without_pcie_bytes
 from exporter.sample import EngineSample
-from exporter.sidecar import run_loop
 from exporter.signal import Signal
 from exporter.sources.source import Source
 

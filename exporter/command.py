@@ -19,6 +19,7 @@ from starlette.routing import Route
 from exporter.clock import anchored_clock
 from exporter.cycle import CycleSettings, State, initial, step
 from exporter.derive.phenomenon import EngineFacts
+from exporter.ending import leave, run_loop
 from exporter.facts import engine_facts
 from exporter.gateway_join import Behind
 from exporter.live import LiveCycle, read_all_once
@@ -30,7 +31,7 @@ from exporter.render import PLAIN
 from exporter.service import application, listening_socket, make_server
 from exporter.settings import Loaded, RefusedError, SettingsError, load_with_places
 from exporter.settings_schema import misspelt_variables
-from exporter.sidecar import leave, run_loop, serve
+from exporter.sidecar import serve
 from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
 from exporter.sources.configured import configured_sources
 from exporter.usage import UsageFailure

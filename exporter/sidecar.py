@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import logging
-import os
 import signal
 import socket
-import sys
-import threading
 from collections.abc import Coroutine, Iterable
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
+from exporter.ending import CANCEL_SECONDS
 from exporter.live import LiveCycle, keep_running
 from exporter.service import Server
 
-Result = TypeVar("Result")
-
-logger = logging.getLogger(__name__)
-
-_CANCEL_SECONDS = 0.2
-"""What a task gets to end in once it is told to; SIGTERM promises one second in all."""
-_THREAD_SECONDS = 0.05
 COLLECT_EVERY = 20_000
 """Objects made and not yet freed before the collector looks for cycles. Python's 700 are reached several times in each
 cycle, of which hardly anything is ever cyclic: the collector took a tenth of all CPU."""
@@ -56,37 +45,6 @@ async def serve(
     ended, _ = await asyncio.wait({ticking, serving}, return_when=asyncio.FIRST_COMPLETED)
     for task in (ticking, *others):
         task.cancel()
-    await asyncio.wait({ticking, *others}, timeout=_CANCEL_SECONDS)
+    await asyncio.wait({ticking, *others}, timeout=CANCEL_SECONDS)
     for task in ended:
         task.result()
-
-
-def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run ``main``, as ``asyncio.run`` does, but wait for no thread afterwards.
-
-    A name lookup that hangs sits in a thread that nobody can end; ``asyncio.run`` would wait for it.
-    """
-    loop = asyncio.new_event_loop()
-    try:
-        return loop.run_until_complete(main)
-    finally:
-        rest = asyncio.all_tasks(loop)
-        for task in rest:
-            task.cancel()
-        if rest:
-            loop.run_until_complete(asyncio.wait(rest, timeout=_CANCEL_SECONDS))
-        loop.close()
-
-
-def leave(code: int) -> NoReturn:
-    """End the process with ``code``, even where a thread hangs."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(_THREAD_SECONDS)
-            if thread.is_alive():
-                logging.shutdown()
-                for stream in (sys.stdout, sys.stderr):
-                    with contextlib.suppress(OSError, ValueError):
-                        stream.flush()
-                os._exit(code)
-    sys.exit(code)

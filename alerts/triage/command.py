@@ -15,8 +15,8 @@ from alerts.triage.looking import UnreadableError, taken
 from alerts.triage.report import report
 from alerts.triage.text import text
 from exporter.clock import anchored_clock
+from exporter.ending import leave, run_loop
 from exporter.settings import SettingsError
-from exporter.sidecar import leave, run_loop
 from exporter.usage import UsageFailure
 
 MOST_SECONDS = 600.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from alerts.triage.asked import Asked
@@ -17,13 +17,13 @@ from exporter.derive.blocks import KV_BLOCKS
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.traffic import SEQUENCES
 from exporter.gateway_join import Behind
-from exporter.live import read_all_once
 from exporter.sample import EngineSample
 from exporter.source_signals import BUILD_INFO, SOURCE_UP
 from exporter.sources.endpoint import Endpoint, shown
 from exporter.sources.engine import EngineSource
 from exporter.sources.failure import Peer, ReadFailedError
 from exporter.sources.gateway import GatewaySource
+from exporter.sources.source import Source
 
 PACE_SECONDS = 1.0
 SHORTEST_SECONDS = 1.2
@@ -64,7 +64,7 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         await asyncio.sleep(began + turn * pace - loop.time())
         ends = turn in {0, reads}
         _, page = await asyncio.gather(
-            read_all_once([engine, *gateways]), _sidecar_page(asked, clock) if ends else _nothing()
+            _read([engine, *gateways]), _sidecar_page(asked, clock) if ends else _nothing()
         )
         pages += [page] if page else []
         seen = engine.observe()
@@ -100,6 +100,11 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         other_engines=_other_engines(asked, beside),
         cluster=next((each.cluster for each in asked.gateways if each.cluster), ""),
     )
+
+
+async def _read(sources: Sequence[Source]) -> None:
+    """All at a time. What a read fails of stands in what its source shows."""
+    await asyncio.gather(*(source.read_once() for source in sources))
 
 
 async def _nothing() -> None:

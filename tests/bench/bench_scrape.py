@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from exporter.ending import run_loop
 from exporter.service import listening_socket, make_server
-from exporter.sidecar import run_loop
 from tests.bench import report
 from tests.bench.report import Figure
 from tests.exporter.running import PAGE, engine, hanging_engine, running

@@ -29,6 +29,8 @@ JOBS = 3
 SHORT_SECONDS, LONG_SECONDS = 8, 70
 CALM_BEFORE_SECONDS = 20
 WAIT = "65"
+_UNREADABLE = 2
+"""The command's exit code."""
 
 PEAKS: Mapping[str, int] = {
     "benign-day": 300,
@@ -179,6 +181,8 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _alone(row: Row, told: Told) -> str:
+    if told.code == _UNREADABLE:
+        return "can't be read"
     if told.verdict == row.expected:
         return str(told)
     return f"{told} (not told by an engine)" if row.cause in ELSEWHERE else f"{told} (not yet known)"

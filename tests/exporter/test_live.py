@@ -206,7 +206,7 @@ def test_the_clock_runs_on_when_the_wall_clock_jumps(monkeypatch: pytest.MonkeyP
 def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
     script = (
         "import asyncio, time\n"
-        "from exporter.sidecar import leave, run_loop\n"
+        "from exporter.ending import leave, run_loop\n"
         "async def main():\n"
         "    asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)\n"
         "    await asyncio.sleep(0.1)\n"

@@ -14,9 +14,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from exporter.ending import CANCEL_SECONDS, THREAD_SECONDS
 from exporter.recorder_api import _LAST_SECONDS
 from exporter.service import _GRACE_SECONDS, accepts_gzip, listening_socket
-from exporter.sidecar import _CANCEL_SECONDS, _THREAD_SECONDS
 from tests.exporter.running import PAGE, Sidecar, engine, free_port, hanging_engine, running
 
 
@@ -143,7 +143,7 @@ def test_an_engine_that_hangs_holds_up_neither_scrapes_nor_the_end(tmp_path: Pat
 
 def test_all_that_is_waited_for_at_the_end_takes_less_than_a_second() -> None:
     # The server's clients, an export's process, the tasks of the sidecar, those of the loop, a thread that hangs.
-    assert _GRACE_SECONDS + _LAST_SECONDS + 2 * _CANCEL_SECONDS + _THREAD_SECONDS < 1
+    assert _GRACE_SECONDS + _LAST_SECONDS + 2 * CANCEL_SECONDS + THREAD_SECONDS < 1
 
 
 def test_loopback_is_quiet() -> None:
