@@ -55,10 +55,14 @@ def looked(look: Look, thresholds: Thresholds) -> Iterator[Finding]:
         yield from _swapped_lately(known, thresholds)
         yield from _blocked(known, thresholds)
     readings = (Reading(KV_USAGE), Reading(KV_USAGE, peak=True))
-    usages = [known.of(each) for known in subjects.ranks for each in readings]
-    fullest = max((usage for usage in usages if usage is not None), default=None)
+    usages = [known.told(each) for known in subjects.ranks for each in readings]
+    fullest = max((usage for usage in usages if usage is not None), key=_value, default=None)
     for known in subjects.gateways:
         yield from _gateway(known, fullest, thresholds)
+
+
+def _value(told: Told) -> float:
+    return told.value
 
 
 def _measured(value: float, seconds: float = 0.0, origin: Origin = Origin.LOOK) -> Told:
@@ -216,7 +220,7 @@ def _amplified(known: Known) -> Told | None:
     return Told(attempts, Confidence.MEASURED, Origin.LOOK, rise.seconds, short=True)
 
 
-def _gateway(known: Known, fullest: float | None, thresholds: Thresholds) -> Iterator[Finding]:
+def _gateway(known: Known, fullest: Told | None, thresholds: Thresholds) -> Iterator[Finding]:
     """Attempts in vain: by those that gave up waiting, or by those that are turned away from engines with room.
 
     A gateway that turns some away while its engines are busy does what it is there for.
@@ -233,9 +237,9 @@ def _gateway(known: Known, fullest: float | None, thresholds: Thresholds) -> Ite
     amplified = Evidence("retry_amplification_ratio", told, ">", line)
     if gave_up > turned_away:
         yield _found(RETRY_STORM, (amplified,))
-    elif fullest is not None and fullest < thresholds.kv_usage_calm_ratio:
+    elif fullest is not None and fullest.value < thresholds.kv_usage_calm_ratio:
         broken = ended.get(Outcome.OVERFLOW.value, 0.0) > ended.get(Outcome.REJECTED.value, 0.0)
-        usage = Evidence("kv_usage_ratio", _measured(fullest), "<", thresholds.kv_usage_calm_ratio)
+        usage = Evidence("kv_usage_ratio_peak", fullest, "<", thresholds.kv_usage_calm_ratio)
         yield _found(GATEWAY_BREAKER_OPEN if broken else GATEWAY_TOO_TIGHT, (amplified, usage))
-    elif fullest is not None and fullest >= thresholds.kv_usage_full_ratio:
+    elif fullest is not None and fullest.value >= thresholds.kv_usage_full_ratio:
         yield _found(GATEWAY_REJECTING, (amplified,))

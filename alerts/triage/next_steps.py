@@ -33,9 +33,14 @@ _CLAMP = {
     Cause.TAIL_WASTE,
     Cause.PREFIX_COLLAPSE,
     Cause.LONG_PROMPTS,
+    Cause.GATEWAY_BREAKER,
 }
-"""Causes that less load eases."""
-_OPEN = {Cause.GATEWAY_TOO_TIGHT, Cause.GATEWAY_BREAKER}
+"""Causes that a breaker's limit eases: a lower one, or, where it is the trouble, one that fits."""
+_UNLIMITED = 'curl -sX POST "$ENVOY/runtime_modify?engines_limit_enforced=0"'
+_RATE_LIMIT = (
+    "lets all in at once, where Envoy's rate limit has this key; else raise its token_bucket",
+    f"{ACTIONS}#clamp-the-gateway",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +94,11 @@ def next_of(look: Look, verdict: Verdict) -> Next:
     notes: list[str] = []
     commands = [again] if again else []
     cause = finding.alert.cause
-    if cause in _CLAMP | _OPEN:
-        gateway, gateway_notes = _gateway(look, raises=cause in _OPEN)
+    if cause is Cause.GATEWAY_TOO_TIGHT:
+        commands.append(_UNLIMITED)
+        notes += _RATE_LIMIT
+    elif cause in _CLAMP:
+        gateway, gateway_notes = _gateway(look)
         commands += gateway
         notes += gateway_notes
     return Next(runbook_url(finding.alert), tuple(commands), tuple(notes))
@@ -107,14 +115,14 @@ def longer(look: Look, verdict: Verdict) -> str:
     return f"thrashold triage {look.url} --wait {wait}" if wait else ""
 
 
-def _gateway(look: Look, *, raises: bool) -> tuple[list[str], Iterator[str]]:
+def _gateway(look: Look) -> tuple[list[str], Iterator[str]]:
     limit = limit_of(look)
     if limit is None:
         return [], iter(())
     kinds = {gateway.kind for gateway in look.gateways}
     if kinds == {"litellm"}:
         return [], iter((f"LiteLLM has limits by key alone: {ACTIONS}#whose-prompts",))
-    return _envoy(look, limit), _envoy_notes(look, limit, raises=raises)
+    return _envoy(look, limit), _envoy_notes(look, limit)
 
 
 def _envoy(look: Look, limit: int) -> list[str]:
@@ -129,12 +137,10 @@ def _engines(look: Look) -> int:
     return int(backends[0]) if len(backends) == 1 else 1
 
 
-def _envoy_notes(look: Look, limit: int, *, raises: bool) -> Iterator[str]:
+def _envoy_notes(look: Look, limit: int) -> Iterator[str]:
     engines = _engines(look)
     if engines > 1:
         yield f"{limit} for this engine, times {engines} behind the gateway, over your Envoys"
     else:
         yield f"{limit} for this engine: times your engines, over your Envoys"
-    if raises:
-        yield "and its rate limit (local_ratelimit's token_bucket), which needs the configuration"
     yield f"how, and the way back: {ACTIONS}#clamp-the-gateway"

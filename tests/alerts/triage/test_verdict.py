@@ -99,6 +99,13 @@ def test_what_comes_past_an_idle_gateway_is_no_orphan(inflight: float, expected:
     assert verdict(by_sidecar({}, of_rank(usage=0.6, running=30) | gateway)) == expected
 
 
+def test_a_rate_limit_that_is_too_tight_is_lifted_and_a_breaker_of_what_fits_would_not_help() -> None:
+    look = by_sidecar(of_gateway(4, rejected=5), of_gateway(4, rejected=9) | of_rank(usage=0.2))
+    told = next_of(look, judged(look, THRESHOLDS))
+    assert told.commands == ('curl -sX POST "$ENVOY/runtime_modify?engines_limit_enforced=0"',)
+    assert told.page == "docs/runbooks/GatewayTooTight.md"
+
+
 SILENT = "http://worker-1/metrics: refused: nothing listens there; look whether the engine runs"
 DOWN: Labelled = {(SOURCE_UP, (ENGINE,)): 0.0, (SOURCE_AGE, (ENGINE,)): 300.0}
 LOST: Labelled = {(GPU_UP, ("GPU-1",)): 0.0, (GPU_DOWN_INFO, ("GPU-1", "gpu_lost")): 1.0}
