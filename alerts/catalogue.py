@@ -14,6 +14,8 @@ from alerts.pack.swap import SWAP
 from alerts.pack.watching import WATCHING
 from alerts.recording import RecordingGroup
 from alerts.recording_fleet import FLEET
+from alerts.recording_gpus import GPUS
+from alerts.recording_presence import HISTORY, PRESENCE
 from alerts.recording_slo import SLO
 
 GROUPS: Mapping[str, tuple[Alert, ...]] = {
@@ -26,4 +28,10 @@ GROUPS: Mapping[str, tuple[Alert, ...]] = {
     "watching": WATCHING,
 }
 ALERTS: Mapping[str, Alert] = {alert.name: alert for group in GROUPS.values() for alert in group}
-RECORDINGS: Mapping[str, RecordingGroup] = {"slo": SLO, "fleet": FLEET}
+RECORDINGS: Mapping[str, RecordingGroup] = {
+    "slo": SLO,
+    "presence": PRESENCE,
+    "history": HISTORY,
+    "gpus": GPUS,
+    "fleet": FLEET,
+}

@@ -22,6 +22,7 @@ from exporter.signal import PEAK_SUFFIX, Kind, Scope, Signal
 
 Truth = Any
 """A bool, or an array of them: alerts know no pandas."""
+_ABOVE = (">", ">=")
 _OPERATORS: Mapping[str, Callable[[Any, float], Truth]] = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq}
 
 
@@ -30,13 +31,14 @@ class Rendering:
     """How rules are written. ``cluster_labels`` tell apart what Prometheus tells apart and the sidecar can't.
 
     ``selector``: matchers that every selector gets, comma-separated. ``lookback``: how long a gauge holds where a
-    scrape failed; four scrapes of 15 s.
+    scrape failed; four scrapes of 15 s. ``recorded``: what the pack's recording rules make is there, and is read.
     """
 
     thresholds: Thresholds = field(default_factory=Thresholds)
     cluster_labels: tuple[str, ...] = ("cluster",)
     selector: str = ""
     lookback: str = "1m"
+    recorded: bool = False
 
     def labels(self, scope: Scope) -> tuple[str, ...]:
         """By which one subject of a scope is told from all others."""
@@ -71,11 +73,12 @@ class Reading:
         if self.peak and not self.signal.peak:
             raise ValueError(f"{name} has no {PEAK_SUFFIX} twin")
 
-    def promql(self, rendering: Rendering) -> str:
-        """The number: one series a subject, whoever scraped it how often."""
+    def promql(self, rendering: Rendering, line: str = "") -> str:
+        """The number: one series a subject, whoever scraped it how often. ``line``: of what is above it only."""
         name = self.signal.full_name + (PEAK_SUFFIX if self.peak else "")
         by = ", ".join(rendering.labels(self.signal.scope))
-        return f"max by ({by}) (last_over_time({name}{rendering.matchers(self.where)}[{rendering.lookback}]))"
+        held = f"last_over_time({name}{rendering.matchers(self.where)}[{rendering.lookback}])"
+        return f"max by ({by}) ({held} {line})" if line else f"max by ({by}) ({held})"
 
 
 class Values(Protocol):
@@ -116,7 +119,7 @@ class Compare:
         if isinstance(self.limit, str) and self.limit not in NAMES:
             raise ValueError(f"no threshold {self.limit!r} in alerts/thresholds.py")
         free = [label for label in self.reading.signal.labels if label not in dict(self.reading.where)]
-        if self.operator not in (">", ">=") and free:
+        if self.operator not in _ABOVE and free:
             name = self.reading.signal.full_name
             raise ValueError(f"{name} has several series, of which the largest counts: say which {free[0]}")
 
@@ -131,7 +134,11 @@ class Compare:
 
     def promql(self, rendering: Rendering) -> str:
         """See Condition."""
-        return f"{self.reading.promql(rendering)} {self.operator} {number(self.bound(rendering.thresholds))}"
+        line = f"{self.operator} {number(self.bound(rendering.thresholds))}"
+        # the largest is above a line where any is: series that aren't needn't be grouped, which is most of the work
+        if self.operator in _ABOVE:
+            return self.reading.promql(rendering, line)
+        return f"{self.reading.promql(rendering)} {line}"
 
     def holds(self, values: Values, thresholds: Thresholds) -> Truth:
         """See Condition."""
@@ -222,9 +229,13 @@ class Unless:
 
 @dataclass(frozen=True, slots=True)
 class OnGpus:
-    """A condition of GPUs, told of the engines that run on them: true of any of an engine's GPUs."""
+    """A condition of GPUs, told of the engines that run on them: true of any of an engine's GPUs.
+
+    ``record``: the series that it is recorded under, since there are many GPUs and each is joined with its engine.
+    """
 
     of_gpu: Compare
+    record: str = ""
 
     def __post_init__(self) -> None:
         if self.of_gpu.scope is not Scope.GPU:
@@ -237,10 +248,12 @@ class OnGpus:
 
     def promql(self, rendering: Rendering) -> str:
         """See Condition."""
+        return self.record if rendering.recorded and self.record else self.joined(rendering)
+
+    def joined(self, rendering: Rendering) -> str:
+        """The same of what was scraped, whatever is recorded."""
         clusters = rendering.cluster_labels
-        join = ", ".join((*clusters, "engine", "uuid"))
-        name = ENGINE_GPU_INFO.full_name
-        owned = f"max by ({join}) (last_over_time({name}{rendering.matchers()}[{rendering.lookback}]))"
+        owned = f"last_over_time({ENGINE_GPU_INFO.full_name}{rendering.matchers()}[{rendering.lookback}])"
         on = ", ".join((*clusters, "uuid"))
         by = ", ".join((*clusters, "engine"))
         return f"max by ({by}) ({owned} and on ({on}) ({self.of_gpu.promql(rendering)}))"

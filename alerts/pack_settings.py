@@ -86,7 +86,7 @@ class PackSettings:
     @property
     def rendering(self) -> Rendering:
         """How expressions are written."""
-        return Rendering(self.thresholds, self.cluster_labels, self.selector, self.lookback)
+        return Rendering(self.thresholds, self.cluster_labels, self.selector, self.lookback, recorded=True)
 
     def of(self, name: str) -> AlertSettings:
         """Of one alert."""

@@ -46,11 +46,13 @@ def _engines(rendering: Rendering) -> str:
 ENGINES = Recording(
     f"cluster:{ENGINE_INFO.full_name}:count", "Engines that answer their sidecars.", _engines, ()
 )
+HELD = _fleet(SEQUENCES, "sum", "Sequences by state.")
+TOKENS = _fleet(GENERATION_RATE, "sum", "Tokens generated a second.")
 FLEET = RecordingGroup(
     (
         ENGINES,
-        _fleet(SEQUENCES, "sum", "Sequences by state."),
-        _fleet(GENERATION_RATE, "sum", "Tokens generated a second."),
+        HELD,
+        TOKENS,
         _fleet(PROMPT_RATE, "sum", "Prompt tokens taken in a second."),
         _fleet(KV_BLOCKS, "sum", "KV blocks by state: used over total is the fleet's usage."),
         _fleet(KV_USAGE, "max", "KV usage of the fullest rank."),
@@ -60,5 +62,6 @@ FLEET = RecordingGroup(
         _fleet(TOKEN_INTERVAL, "max", "Mean gap between tokens, of the slowest rank."),
         _fleet(TPOT_P99, "max", "p99 of the time between tokens, of the slowest rank."),
         _fleet(TTFT_P99, "max", "p99 of the time to the first token, of the slowest rank."),
-    )
+    ),
+    every_seconds=30,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from alerts.conditions import Rendering
-from alerts.pack.promql import Where, by
+from alerts.pack.promql import by
 from alerts.recording import Recording, RecordingGroup
 from exporter.derive.latency import SLO_EVENTS
 
@@ -22,31 +22,30 @@ EVERY_SECONDS = 60
 LABELS = ("slo",)
 
 
-def _recorded_rate(labels: tuple[str, ...], where: Where, rendering: Rendering) -> str:
+def _counted(good: str, rendering: Rendering) -> str:
     """Events a second; an engine that two sidecars read, or that is scraped twice, counts once."""
-    each = by(rendering, (*SLO_EVENTS.scope.labels, *labels))
-    counter = SLO_EVENTS.full_name + rendering.matchers(where)
+    each = by(rendering, (*SLO_EVENTS.scope.labels, *LABELS))
+    counter = SLO_EVENTS.full_name + rendering.matchers((("good", good),))
     return f"sum by ({by(rendering, LABELS)}) (max by ({each}) (rate({counter}[{BASE_WINDOW}])))"
-
-
-EVENTS = Recording(
-    f"cluster:{SLO_EVENTS.full_name.removesuffix('_total')}:rate{BASE_WINDOW}",
-    "Events a second that an objective speaks of: first tokens, answers.",
-    partial(_recorded_rate, SLO_EVENTS.labels, ()),
-    LABELS,
-)
-
-
-def _missed(rendering: Rendering) -> str:
-    """There wherever events are, so that means over both speak of the same instants."""
-    missed = _recorded_rate(LABELS, (("good", "false"),), rendering)
-    return f"{missed}\nor on ({by(rendering, LABELS)})\n{EVENTS.name} * 0"
 
 
 MISSED = Recording(
     f"cluster:{SLO_EVENTS.full_name.removesuffix('_total')}_missed:rate{BASE_WINDOW}",
-    "Those of them that missed it.",
-    _missed,
+    "Events a second that missed an objective: first tokens, answers, clients that left.",
+    partial(_counted, "false"),
+    LABELS,
+)
+
+
+def _events(rendering: Rendering) -> str:
+    """The sidecar tells both counts or none, so that means over both records speak of the same instants."""
+    return f"{_counted('true', rendering)} + {MISSED.name}"
+
+
+EVENTS = Recording(
+    f"cluster:{SLO_EVENTS.full_name.removesuffix('_total')}:rate{BASE_WINDOW}",
+    "All events a second that the objective speaks of.",
+    _events,
     LABELS,
 )
 
@@ -71,4 +70,4 @@ MISSED_RATIOS = {
     for window in WINDOWS
 }
 """By window."""
-SLO = RecordingGroup((EVENTS, MISSED, *MISSED_RATIOS.values()), EVERY_SECONDS)
+SLO = RecordingGroup((MISSED, EVENTS, *MISSED_RATIOS.values()), EVERY_SECONDS)

@@ -62,6 +62,13 @@ put it into `cluster_labels`.
 Only five minutes are read from the workers' counters. Longer windows are means of that record, misses and events apart:
 restarts are seen once, gaps of Prometheus are in neither, and three days cost the same for ten workers as for a
 thousand. A window reaches back as far as there is a record: in the first three days that is less than its name says.
+
+What was there, and is asked for hours later, is recorded each minute or each five: an engine or a sidecar that lived
+for less isn't missed when it is gone. Fleet sums and full PCIe links are recorded each 30 s.
+
+What the pack costs: `python -m tests.bench rules` lets a real Prometheus with one core evaluate all of it for 1,000
+workers of eight GPUs each, 591 series a worker, of which the pack reads 76. It takes 0.8 s of CPU in each 15 s. That
+is without scraping and storing, and without notifications; a core that others use makes rules take longer, not more.
 """
 
 

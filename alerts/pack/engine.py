@@ -8,11 +8,11 @@ from alerts.conditions import Compare, Reading, Rendering
 from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
 from alerts.pack.machine import LOST
 from alerts.pack.promql import by, gauge
+from alerts.recording_fleet import HELD, TOKENS
+from alerts.recording_presence import ENGINE_THERE, GPUS_THERE, USAGE_THERE
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.derive.ranks import ENGINE_INFO, IMBALANCE, RESTARTS
 from exporter.derive.stalls import DEADLOCKED, FROZEN
-from exporter.derive.traffic import GENERATION_RATE, SEQUENCES
 from exporter.source_signals import SOURCE_UP
 
 _ENGINE = ENGINE_INFO.scope.labels
@@ -25,9 +25,9 @@ def _down(rendering: Rendering) -> str:
     """
     on = by(rendering, _ENGINE)
     dead = f'label_replace({gauge(rendering, SOURCE_UP)} == 0, "engine", "$1", "source", "(.*)")'
-    was = gauge(rendering, ENGINE_INFO, window="6h")
-    had = gauge(rendering, ENGINE_GPU_INFO, window="6h")
+    had = f"last_over_time({GPUS_THERE.name}[6h])"
     lost = f"({had}) and on ({by(rendering, LOST.scope.labels)}) ({LOST.promql(rendering)})"
+    was = f"last_over_time({ENGINE_THERE.name}[6h])"
     return f"max by ({on}) ({dead}) and on ({on}) ({was})\nunless on ({on})\n({lost})"
 
 
@@ -93,25 +93,19 @@ RANKS_OUT_OF_BALANCE = Alert(
 
 
 def _falling(rendering: Rendering) -> str:
-    """Half the tokens of ten minutes ago, with as many sequences or more."""
-    cluster = ", ".join(rendering.cluster_labels)
+    """Half the tokens of ten minutes ago, with as many sequences or more: of the fleet's recorded sums."""
+    cluster = by(rendering, ())
 
-    def total(name: str, before: str) -> str:
-        ranks = by(rendering, GENERATION_RATE.scope.labels)
-        each = f"max by ({ranks}) (avg_over_time({name}[2m]{before}))"
-        return f"sum by ({cluster}) ({each})"
+    def total(series: str, before: str = "") -> str:
+        return f"sum by ({cluster}) (avg_over_time({series}[2m]{before}))"
 
-    tokens = GENERATION_RATE.full_name + rendering.matchers()
-    running = SEQUENCES.full_name + rendering.matchers((("state", "running"),))
-    waiting = SEQUENCES.full_name + rendering.matchers((("state", "waiting"),))
     ago = " offset 10m"
-    swapped = SEQUENCES.full_name + rendering.matchers((("state", "swapped"),))
-    held, had = (
-        f"{total(running, when)} + {total(waiting, when)} + ({total(swapped, when)} or {total(running, when)} * 0)"
-        for when in ("", ago)
+    held = f'{HELD.name}{{state=~"running|waiting|swapped"}}'
+    rate = f"{total(TOKENS.name)} / ({total(TOKENS.name, ago)} > 0)"
+    return (
+        f"{rate} < {rendering.thresholds.fleet_progress_ratio:g}\nand on ({cluster})\n"
+        f"({total(held)} >= {total(held, ago)})"
     )
-    rate = f"{total(tokens, '')} / ({total(tokens, ago)} > 0)"
-    return f"{rate} < {rendering.thresholds.fleet_progress_ratio:g}\nand on ({cluster})\n({held} >= {had})"
 
 
 FLEET_PROGRESS_FALLING = Alert(
@@ -129,12 +123,9 @@ FLEET_PROGRESS_FALLING = Alert(
 def _absent(rendering: Rendering) -> str:
     """There within the last hour, gone now, while the engine answers."""
     on = by(rendering, _ENGINE)
-
-    def seen(window: str) -> str:
-        return f"group by ({on}) ({gauge(rendering, KV_USAGE, window=window)})"
-
-    answers = f"group by ({on}) ({gauge(rendering, ENGINE_INFO)})"
-    return f"({seen('1h')} unless on ({on}) {seen('2m')})\nand on ({on})\n({answers})"
+    was, now = f"last_over_time({USAGE_THERE.name}[1h])", gauge(rendering, KV_USAGE, window="2m")
+    answers = gauge(rendering, ENGINE_INFO)
+    return f"group by ({on}) ({was} unless on ({on}) {now})\nand on ({on})\n({answers})"
 
 
 SIGNAL_ABSENT = Alert(

@@ -8,7 +8,8 @@ from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering
 from alerts.pack.explaining import STANDSTILL, THRASH
-from alerts.pack.promql import by
+from alerts.pack.promql import by, gauge
+from alerts.recording_presence import PREFIX_HITS_THEN
 from alerts.recording_slo import BASE_WINDOW, EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
 from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS
@@ -60,12 +61,10 @@ LONG_PROMPTS_OVER_QUOTA = Alert(
 
 def _collapsed(rendering: Rendering) -> str:
     """Low now, and within six hours the cache did pay: twice the line for a quarter of the time at least."""
-    name = PREFIX_HITS.full_name + rendering.matchers()
-    group, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
-    now = f"max by ({group}) (last_over_time({name}[{rendering.lookback}]))"
-    # a look every two minutes is enough, and a twelfth of what all samples of a thousand workers would cost
-    paid = f"max by ({group}) (quantile_over_time(0.75, {name}[6h:2m] offset 2m))"
-    return f"{now} < {low:g}\nand on ({group})\n{paid} > {2 * low:g}"
+    on, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
+    now = f"max by ({on}) ({gauge(rendering, PREFIX_HITS)}) < {low:g}"
+    paid = f"quantile_over_time(0.75, {PREFIX_HITS_THEN.name}[6h] offset 2m)"
+    return f"{now}\nand on ({on})\n({paid} > {2 * low:g})"
 
 
 PREFIX_HITS_COLLAPSED = Alert(

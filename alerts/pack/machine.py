@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
-from alerts.conditions import All, Compare, Either, OnGpus, Reading, Rendering, Unless
+from alerts.conditions import All, Compare, Either, Reading, Rendering, Unless
 from alerts.pack.explaining import KEPT_SECONDS
 from alerts.pack.promql import risen
+from alerts.recording_gpus import SATURATED
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.collectives import COLLECTIVE_DROP
 from exporter.derive.gpu_health import XID_ERRORS
 from exporter.derive.inventory import GPU_DOWN_INFO, GPU_UP
-from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
+from exporter.derive.pcie import PCIE_DOWNGRADED
 from exporter.derive.swap import SWAPPED
 from exporter.dialects.dcgm import STALE
 from exporter.sampler.reasons import Reason
 
-_SATURATED = OnGpus(Compare(Reading(PCIE_SATURATION), ">", "pcie_saturation_ratio"))
 _BY_SWAP = Compare(Reading(SWAP_SHARE), ">", "pcie_swap_share_ratio")
 
-PCIE_SATURATED_BY_SWAP = Alert(
+PCIESATURATED_BY_SWAP = Alert(
     "PcieSaturatedBySwap",
     Severity.WARNING,
     Cause.OFFLOAD_THRASH,
-    All(_SATURATED, _BY_SWAP),
+    All(SATURATED, _BY_SWAP),
     "{{ $labels.engine }}: a PCIe link is full, and of swapping",
     "A GPU's link to its host is at what it can carry, and most of that is KV blocks on their way.",
     quiet_under=("KvOffloadThrash", "KvSequencesSwapped", "EngineDown"),
 )
-PCIE_SATURATED_BY_OTHERS = Alert(
+PCIESATURATED_BY_OTHERS = Alert(
     "PcieSaturatedByOthers",
     Severity.WARNING,
     Cause.PCIE_OTHER_TENANT,
-    Unless(Unless(_SATURATED, _BY_SWAP), Compare(Reading(SWAPPED), ">", "swapped_sequences")),
+    Unless(Unless(SATURATED, _BY_SWAP), Compare(Reading(SWAPPED), ">", "swapped_sequences")),
     "{{ $labels.engine }}: a PCIe link is full, and not of its swapping",
     "A GPU's link to its host is at what it can carry, with bytes that the engine doesn't account for: somebody else's,"
     " or all-reduces where there is no NVLink.",
@@ -90,8 +90,8 @@ GPU_XID = Alert(
     quiet_under=("GpuLost",),
 )
 MACHINE = (
-    PCIE_SATURATED_BY_SWAP,
-    PCIE_SATURATED_BY_OTHERS,
+    PCIESATURATED_BY_SWAP,
+    PCIESATURATED_BY_OTHERS,
     PCIE_LINK_DOWNGRADED,
     COLLECTIVES_SLOW,
     GPU_LOST,

@@ -6,17 +6,19 @@ from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Rendering
 from alerts.pack.promql import by, gauge
-from exporter.derive.ranks import ENGINE_INFO
+from alerts.recording_presence import ENGINE_THERE, SIDECAR_THERE
 from exporter.source_signals import BUILD_INFO, SOURCE_UP
 
-_SOURCE = SOURCE_UP.scope.labels
+_SOURCE = ("instance", *SOURCE_UP.scope.labels)
+"""Sidecars read sources of the same name: each has an ``nvml`` of its own."""
 
 
 def _blind(rendering: Rendering) -> str:
     """Any source but an engine, which has an alert of its own."""
     on = by(rendering, _SOURCE)
-    engines = f'label_replace({gauge(rendering, ENGINE_INFO, window="6h")}, "source", "$1", "engine", "(.*)")'
-    return f"max by ({on}) ({gauge(rendering, SOURCE_UP)}) == 0\nunless on ({on})\n({engines})"
+    engines = f'label_replace(last_over_time({ENGINE_THERE.name}[6h]), "source", "$1", "engine", "(.*)")'
+    shared = by(rendering, SOURCE_UP.scope.labels)
+    return f"max by ({on}) ({gauge(rendering, SOURCE_UP)}) == 0\nunless on ({shared})\n({engines})"
 
 
 SIDECAR_BLIND = Alert(
@@ -24,7 +26,7 @@ SIDECAR_BLIND = Alert(
     Severity.WARNING,
     Cause.SIDECAR_BLIND,
     Expression(_blind, _SOURCE),
-    "A sidecar can't read {{ $labels.source }}",
+    "The sidecar at {{ $labels.instance }} can't read {{ $labels.source }}",
     "What it told of the GPUs, the gateway or KV events is absent until it can: no alert about them fires.",
 )
 
@@ -32,8 +34,8 @@ SIDECAR_BLIND = Alert(
 def _down(rendering: Rendering) -> str:
     """Scraped within the last six hours and not now, each by itself."""
     on = by(rendering, ("instance",))
-    was = gauge(rendering, BUILD_INFO, window="6h")
-    return f"group by ({on}) ({was})\nunless on ({on})\n(group by ({on}) ({gauge(rendering, BUILD_INFO, window='2m')}))"
+    was, now = f"last_over_time({SIDECAR_THERE.name}[6h])", gauge(rendering, BUILD_INFO, window="2m")
+    return f"group by ({on}) ({was} unless on ({on}) {now}) > 0"
 
 
 SIDECAR_DOWN = Alert(

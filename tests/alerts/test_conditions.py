@@ -32,12 +32,12 @@ FEW_TOKENS = Compare(Reading(TOKENS_PER_PREEMPTION), "<", 50.0)
 
 def test_a_leaf_reads_one_series_a_subject_through_failed_scrapes() -> None:
     assert FULL.promql(Rendering()) == (
-        "max by (cluster, engine, rank, model_name) (last_over_time(thrashold_kv_usage_ratio[1m])) >= 0.9"
+        "max by (cluster, engine, rank, model_name) (last_over_time(thrashold_kv_usage_ratio[1m]) >= 0.9)"
     )
     rendering = Rendering(cluster_labels=("region", "cluster"), selector='job="thrashold"', lookback="2m")
     assert WAITING.promql(rendering) == (
         "max by (region, cluster, engine, rank, model_name) "
-        '(last_over_time(thrashold_sequences{job="thrashold",state="waiting"}[2m])) > 5'
+        '(last_over_time(thrashold_sequences{job="thrashold",state="waiting"}[2m]) > 5)'
     )
 
 
@@ -46,7 +46,7 @@ def test_a_leaf_reads_one_series_a_subject_through_failed_scrapes() -> None:
     [(0.1234567, "0.1234567"), (1234567.0, "1234567"), (5.0, "5"), (0.9, "0.9"), (1e-7, "1e-07")],
 )
 def test_a_threshold_is_written_to_its_last_digit(limit: float, written: str) -> None:
-    assert Compare(Reading(KV_USAGE), ">", limit).promql(Rendering()).endswith(f" > {written}")
+    assert Compare(Reading(KV_USAGE), ">", limit).promql(Rendering()).endswith(f" > {written})")
 
 
 def test_what_is_joined_is_matched_by_shared_labels_and_the_cluster() -> None:

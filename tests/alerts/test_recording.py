@@ -71,6 +71,6 @@ def test_no_rule_about_objectives_reads_workers_over_more_than_minutes() -> None
     assert windows == {"[1m]", f"[{BASE_WINDOW}]"}
 
 
-def test_objectives_are_recorded_once_a_minute() -> None:
-    assert recording_group("slo", PackSettings())["interval"] == "60s"
-    assert "interval" not in recording_group("fleet", PackSettings())
+def test_how_often_a_group_is_recorded_is_its_own() -> None:
+    told = {name: recording_group(name, PackSettings())["interval"] for name in RECORDINGS}
+    assert told == {"slo": "60s", "presence": "60s", "history": "300s", "gpus": "30s", "fleet": "30s"}
