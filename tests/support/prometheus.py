@@ -59,6 +59,30 @@ class Prometheus:
         found: list[Mapping[str, Any]] = self._get("/api/v1/alerts", {})["data"]["alerts"]
         return found
 
+    def groups(self) -> list[dict[str, Any]]:
+        """Its groups of rules, as its API tells of them."""
+        groups: list[dict[str, Any]] = self._get("/api/v1/rules", {})["data"]["groups"]
+        return groups
+
+    def own(self, name: str) -> float:
+        """One of its own metrics, summed over its labels. 0 where there is none."""
+        page = httpx.get(f"{self.url}/metrics", timeout=30.0, trust_env=False).text
+        return sum(
+            float(line.rpartition(" ")[2]) for line in page.splitlines() if re.match(rf"{name}[ {{]", line)
+        )
+
+    def reload(self) -> None:
+        """Has it read its settings anew; needs ``--web.enable-lifecycle``. Raises AssertionError with its words."""
+        answer = httpx.post(f"{self.url}/-/reload", timeout=60.0, trust_env=False)
+        assert answer.status_code == httpx.codes.OK, answer.text
+
+    def write(self, body: bytes) -> None:
+        """Hands over a remote write; needs ``--web.enable-remote-write-receiver``. Raises AssertionError."""
+        headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
+        url = f"{self.url}/api/v1/write"
+        answer = httpx.post(url, content=body, headers=headers, timeout=120.0, trust_env=False)
+        assert answer.status_code == httpx.codes.NO_CONTENT, answer.text
+
     def _get(self, path: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
         answer = httpx.get(self.url + path, params=dict(parameters), timeout=30.0, trust_env=False)
         assert answer.status_code == httpx.codes.OK, answer.text
@@ -100,8 +124,11 @@ def serving(openmetrics: Path | None, folder: Path) -> Iterator[Prometheus]:
 
 
 @contextlib.contextmanager
-def started(settings: Path, data: Path, *arguments: str) -> Iterator[Prometheus]:
-    """One that goes by a configuration, with its data in a folder and its log beside the configuration."""
+def started(settings: Path, data: Path, *arguments: str, cores: int | None = None) -> Iterator[Prometheus]:
+    """One that goes by a configuration, with its data in a folder and its log beside the configuration.
+
+    It takes no more than so many ``cores``.
+    """
     log = settings.with_name("prometheus.log")
     with log.open("wb") as sink:
         process = subprocess.Popen(
@@ -114,6 +141,7 @@ def started(settings: Path, data: Path, *arguments: str) -> Iterator[Prometheus]
             ],
             stdout=sink,
             stderr=subprocess.STDOUT,
+            env=os.environ | ({} if cores is None else {"GOMAXPROCS": str(cores)}),
         )
     try:
         url = f"http://127.0.0.1:{_port(process, log)}"
