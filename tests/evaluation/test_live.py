@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from pathlib import Path
@@ -25,18 +26,22 @@ PAGED_SECONDS = 120.0
 """On a busy machine; on an idle one it takes some 15, of which Alertmanager waits 10."""
 
 
-def test_an_engine_s_fault_reaches_a_person_with_its_runbook(tmp_path: Path) -> None:
+def test_an_engine_s_fault_reaches_a_person_with_its_runbook_and_ctrl_c_ends_all_of_it(
+    tmp_path: Path,
+) -> None:
     tool("prometheus")
     tool("prometheus-alertmanager", PACKAGE)
     at_once = AlertSettings(severity=Severity.PAGE, for_seconds=0)
     settings = PackSettings(alerts={"KvSwapEnabled": at_once})
-    with live(tmp_path, ["incident", "--engines", "1"], settings, Pace(1)) as stack:
+    drill = ["incident", "--engines", "1"]
+    with contextlib.suppress(KeyboardInterrupt), live(tmp_path, drill, settings, Pace(1)) as stack:
         until = time.monotonic() + PAGED_SECONDS
         heard = stack.webhook.heard
         while not {"page", "watchdog"} <= {each.receiver for each in heard}:
             assert stack.served.running, stack.served.log.read_text()
             assert time.monotonic() < until, heard
             time.sleep(0.1)
+        raise KeyboardInterrupt
     told = next(each for each in heard if each.receiver == "page").firing[0]
     assert (told.name, told.cause) == ("KvSwapEnabled", "swap-thrash")
     assert told.labels["cluster"] == CLUSTER
@@ -44,8 +49,9 @@ def test_an_engine_s_fault_reaches_a_person_with_its_runbook(tmp_path: Path) -> 
     assert told.runbook.endswith("/KvSwapEnabled.md")
     # all of it has ended, and what it kept is whole
     assert not stack.served.running
-    with pytest.raises(httpx.ConnectError):
-        stack.prometheus.alerts()
+    for url in (stack.prometheus.url, *stack.sidecars):
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url, trust_env=False)
     assert (tmp_path / "truth.json").is_file()
     with Recording(stack.recordings["engine-0"]) as recording:
         assert recording.cycles() > 0
