@@ -22,7 +22,7 @@ from tests.evaluation.live_webhook import Notification, read
 from tests.support.alertmanager import PACKAGE
 from tests.support.prometheus import tool
 
-PAGED_SECONDS = 120.0
+PAGED_SECONDS = 240.0
 """On a busy machine; on an idle one it takes some 15, of which Alertmanager waits 10."""
 
 
