@@ -46,6 +46,8 @@ Labels = tuple[tuple[str, str], ...]
 Row = dict[int, float]
 Data = dict[tuple[str, Labels], Row]
 """By name and labels: values by the time they were scraped."""
+Named = Mapping[str, Sequence[tuple[Mapping[str, str], Row]]]
+"""The same by name."""
 
 
 def scraped(cluster: str, scenario: str, setting: Setting, seconds: int | None, seed: int) -> Data:
@@ -110,7 +112,7 @@ def _gaps(times: Sequence[int], chance: random.Random, often: float) -> Iterator
 class Subject:
     """One subject's values at the instants, as ``Values``: the largest of all series that share its labels."""
 
-    data: Data
+    named: Named
     labels: Mapping[str, str]
     instants: Sequence[int]
 
@@ -129,19 +131,16 @@ class Subject:
         """Series of a reading, those of GPUs with what tells that the engine runs on them."""
         name = reading.signal.full_name + (PEAK_SUFFIX if reading.peak else "")
         wanted = {"cluster", *reading.signal.scope.labels} & self.labels.keys()
-        for (called, labels), row in self.data.items():
-            told = dict(labels)
-            if (
-                called == name
-                and all(told[label] == self.labels[label] for label in wanted)
-                and all(told[label] == value for label, value in reading.where)
+        for told, row in self.named.get(name, ()):
+            if all(told[label] == self.labels[label] for label in wanted) and all(
+                told[label] == value for label, value in reading.where
             ):
                 owned = reading.signal.scope is Scope.GPU and "engine" in self.labels
                 yield row, self._owner(told["uuid"]) if owned else None
 
     def _owner(self, uuid: str) -> Row:
         here = {name: self.labels[name] for name in ("cluster", "engine")} | {"uuid": uuid}
-        return self.data.get((ENGINE_GPU_INFO.full_name, tuple(sorted(here.items()))), {})
+        return next((row for told, row in self.named.get(ENGINE_GPU_INFO.full_name, ()) if told == here), {})
 
 
 def _newest(row: Row, at: int) -> float | None:
@@ -191,10 +190,13 @@ def compared(alert: Alert, data: Data, server: Prometheus, thresholds: Threshold
         for labels, row in told.items()
     }
     asked = subjects(names, data)
+    named: dict[str, list[tuple[Mapping[str, str], Row]]] = {}
+    for (name, labels), row in data.items():
+        named.setdefault(name, []).append((dict(labels), row))
     differ = [f"{alert.name}: {subject} is told of, and isn't there" for subject in said.keys() - asked]
     true = 0
     for subject in sorted(asked):
-        values = Subject(data, dict(zip(names, subject, strict=True)), instants)
+        values = Subject(named, dict(zip(names, subject, strict=True)), instants)
         truth = np.broadcast_to(condition.holds(values, thresholds), len(instants))
         holds = {at for at, is_true in zip(instants, truth, strict=True) if is_true}
         true += len(holds)

@@ -41,7 +41,7 @@ PROGRAMS = {
     "prometheus-alertmanager": "prometheus-alertmanager",
 }
 RESULT = "live.json"
-_ASK_SECONDS = 5.0
+_ASK_SECONDS, _SILENT_SECONDS = 5.0, 60.0
 _GRACE = 1.5
 """A drill that falls behind lasts longer; one that lasts so much longer measures nothing any more."""
 _LATE_RATIO = 0.05
@@ -99,8 +99,11 @@ def after_seconds() -> int:
 
 
 def watch(stack: Stack, timeline: Timeline, until: float) -> None:
-    """Tell of all that happens until the drill has ended. Raises TimeoutError where it should have long since."""
-    told, asked_at = 0, 0.0
+    """Tell of all that happens until the drill has ended.
+
+    Raises TimeoutError where it should have long since, or where Prometheus gives no answer for a minute.
+    """
+    told, asked_at, answered_at = 0, 0.0, time.time()
     while stack.served.running:
         if time.time() > until:
             raise TimeoutError("the drill falls so far behind that there is nothing to measure")
@@ -115,6 +118,9 @@ def watch(stack: Stack, timeline: Timeline, until: float) -> None:
             asked_at = time.time()
             with contextlib.suppress(httpx.HTTPError):
                 timeline.alerts(stack.prometheus.alerts())
+                answered_at = time.time()
+            if time.time() - answered_at > _SILENT_SECONDS:
+                raise TimeoutError(f"{stack.prometheus.url} gives no answer any more")
         timeline.draw(told)
         time.sleep(0.5)
 
@@ -187,6 +193,8 @@ def _conclude(result: dict[str, Any], judged: Sequence[Figure], onset: float | N
         at = result["measured"][name]
         if onset is not None:
             line(f"{words}: " + ("never" if at is None else f"{at - onset:.0f} s after the onset"))
+    if result["measured"]["slow_seconds"]:
+        line(f"TPOT p99 above 2 s in {result['measured']['slow_seconds']} seconds in all")
     line(f"the drill was {result['late_seconds']:.1f} s late at the end; {result['load']}")
     for each in judged:
         verdict = each.verdict if result["judged"] else "not judged"

@@ -23,7 +23,8 @@ class Measured:
     """None: it didn't happen. ``trouble``: the first swap-in or repeat preemption since the onset.
 
     ``page``: the first with an alert of the true cause; ``any_page``: the first of whatever cause. ``slow``: TPOT p99
-    of an engine passes 2 s. ``told``: notifications since the onset, ``pages`` of them, ``before`` it, and ``flaps``:
+    of an engine passes 2 s, ``slow_seconds``: recorded seconds since the onset in which it is above on the engine that
+    has most of them. ``told``: notifications since the onset, ``pages`` of them, ``before`` it, and ``flaps``:
     those that tell anew of an alert that had been told to be over.
     """
 
@@ -32,6 +33,7 @@ class Measured:
     page: float | None
     any_page: float | None
     slow: float | None
+    slow_seconds: int
     told: int
     pages: int
     before: int
@@ -48,18 +50,18 @@ def measure(
     people = [each for each in heard if each.receiver != DEAD_MAN]
     since = [each for each in people if onset is None or each.at >= onset]
     pages = [each for each in since if each.receiver == PAGE and each.firing]
+    slow = [
+        [at for at, value in row.items() if value > SLOW_SECONDS and onset is not None and at >= onset]
+        for row in tpot_p99.values()
+    ]
     right = [each for each in pages if any(told.cause == truth["cause"] for told in each.firing)]
     return Measured(
         onset,
         _first(at for at in _troubles(truth) if onset is not None and at >= onset),
         _first(each.at for each in right),
         _first(each.at for each in pages),
-        _first(
-            at
-            for row in tpot_p99.values()
-            for at, value in row.items()
-            if value > SLOW_SECONDS and onset is not None and at >= onset
-        ),
+        _first(at for row in slow for at in row),
+        max((len(row) for row in slow), default=0),
         len(since),
         len(pages),
         len(people) - len(since),

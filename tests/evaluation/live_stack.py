@@ -71,11 +71,12 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """All of it, as it runs. ``recordings``: of each sidecar, by its engine."""
+    """All of it, as it runs. ``sidecars``: their URLs; ``recordings``: theirs, by engine."""
 
     served: Served
     prometheus: prometheus.Prometheus
     webhook: Webhook
+    sidecars: Sequence[str]
     recordings: Mapping[str, Path]
 
 
@@ -109,7 +110,7 @@ def live(folder: Path, drill: Sequence[str], settings: PackSettings, pace: Pace)
         server = parts.enter_context(
             prometheus.started(_prometheus(folder, targets, manager, settings, pace), folder / "data")
         )
-        yield Stack(served, server, webhook, recordings)
+        yield Stack(served, server, webhook, [each.url for each in sidecars], recordings)
 
 
 @contextlib.contextmanager
