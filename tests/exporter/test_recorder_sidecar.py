@@ -56,7 +56,7 @@ def test_the_sidecar_records_what_it_serves(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert f"recording into {file}" in sidecar.log()
         recorded = list(read(file))  # while it is written
-        assert call("--engine", url, "--recorder", str(file)).returncode == 2
+        assert call("--listen", "127.0.0.1:0", "--engine", url, "--recorder", str(file)).returncode == 2
         sidecar.terminate()
         assert sidecar.process.returncode == 0, sidecar.log()
     assert {"thrashold_source_up", "thrashold_cycles_total", "thrashold_kv_usage_ratio"} <= {
