@@ -53,14 +53,14 @@ CONFIG_VARIABLE = "THRASHOLD_CONFIG"
 @click.option(
     "--engine",
     "engines",
-    metavar="URL",
+    metavar="[NAME=]URL",
     multiple=True,
-    help="An engine's metrics, as http://HOST:PORT. Repeatable.",
+    help="An engine's metrics, as http://HOST:PORT; NAME tells it from those of other sidecars. Repeatable.",
 )
 @click.option(
     "--gateway",
     "gateways",
-    metavar="URL",
+    metavar="[NAME=]URL",
     multiple=True,
     help="Stats of a gateway before the engines: Envoy's admin port, or LiteLLM's /metrics/. Repeatable.",
 )

@@ -44,9 +44,10 @@ class SloSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings(ConnectionSettings):
-    """One engine to read. May be written as its URL alone."""
+    """One engine to read. May be written as its URL alone, or as NAME=URL."""
 
     shorthand: ClassVar[str] = "url"
+    shorthand_name: ClassVar[str] = "name"
 
     name: Annotated[
         str,

@@ -16,9 +16,10 @@ PATHS = {"envoy": "/stats/prometheus", "litellm": "/metrics/"}
 
 @dataclass(frozen=True, slots=True)
 class GatewaySettings(ConnectionSettings):
-    """A gateway before the engines to read. May be written as its URL alone."""
+    """A gateway before the engines to read. May be written as its URL alone, or as NAME=URL."""
 
     shorthand: ClassVar[str] = "url"
+    shorthand_name: ClassVar[str] = "name"
 
     url: Annotated[
         str,

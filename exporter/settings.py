@@ -10,7 +10,8 @@ else, lists too, is replaced as a whole. What a field may say:
 - ``tuple[X, ...]``: a list in the file, separated by commas in the environment;
 - ``dict[str, X]``: keys of the user's own, each with an X; in a file alone;
 - an enum: one of its values;
-- a dataclass with ``shorthand: ClassVar[str] = "url"`` may be written as that one field's text.
+- a dataclass with ``shorthand: ClassVar[str] = "url"`` may be written as that one field's text, and one with
+  ``shorthand_name: ClassVar[str] = "name"`` beside it as ``NAME=URL`` as well.
 
 ``__post_init__`` refuses what the types can't, by raising :class:`RefusedError` with the key.
 """
@@ -43,6 +44,7 @@ __all__ = [
 Settings = TypeVar("Settings")
 
 _ANY_KEY = "..."
+_SHORT_NAME = re.compile(r"[^=/]*\w[^=/]*")  # a URL has a slash before it has an equals sign
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _SCALARS = (str, int, float, bool)
 
@@ -204,7 +206,7 @@ class _Layers:
         if dataclasses.is_dataclass(inner) and isinstance(inner, type):
             shorthand = getattr(inner, "shorthand", None)
             if isinstance(value, str) and shorthand:
-                return {shorthand: value}
+                return _opened(value, shorthand, getattr(inner, "shorthand_name", ""))
             if isinstance(value, dict):
                 known = fields_of(inner)
                 for name in value:
@@ -228,6 +230,13 @@ class _Layers:
 
     def _error(self, key: KeyPath, problem: str) -> SettingsError:
         return _error(self.places, key, _in_words(problem))
+
+
+def _opened(text: str, shorthand: str, shorthand_name: str) -> dict[str, str]:
+    name, _, named = text.partition("=")
+    if shorthand_name and named and _SHORT_NAME.fullmatch(name):
+        return {shorthand_name: name.strip(), shorthand: named.strip()}
+    return {shorthand: text}
 
 
 def _error(places: Mapping[KeyPath, str], key: KeyPath, problem: str) -> SettingsError:

@@ -95,7 +95,7 @@ in a file:
   The file is named by `--config FILE` or `{config_variable}`. An empty variable counts as not set.
 - Keys within keys are merged one by one, **lists are replaced as a whole**: `--engine URL` (repeatable) or
   `THRASHOLD_ENGINES` puts its engines in place of the file's, with all that the file says of those.
-- The keys of an engine can only be set in the file; flags and variables give its URL alone.
+- The keys of an engine can only be set in the file; flags and variables give its URL and, as NAME=URL, its name.
 - A relative path in a file counts from the folder of that file, elsewhere from where the command runs.
 - What can't be used is refused at the start with exit code 2 and one line: the file and its line, the variable or
   the flag, then the key. So are files that a setting names and that can't be read. Unknown keys are refused; an
@@ -236,6 +236,7 @@ def _one_in_words(kind: inspect.Type, path: str) -> str:
         anchor = "".join(letter for letter in path if letter.isalnum() or letter == "_")
         shorthand = getattr(kind.cls, "shorthand", "")
         text = f" or its {'URL' if shorthand == 'url' else shorthand} alone" if shorthand else ""
+        text += ", or `NAME=URL`" if hasattr(kind.cls, "shorthand_name") else ""
         return f"[keys](#{anchor}){text}"
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         name = "a whole number" if isinstance(kind, inspect.IntType) else "a number"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import hypothesis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +64,30 @@ def test_nested_settings_merge_field_by_field_and_lists_are_replaced(tmp_path: P
     )
     assert load(Outer, file=file, environ=environ, flags={"items": ("e",)}).items == (Inner("e"),)
     assert load(Outer, file=file, flags={"items": ()}).items == (Inner("a"), Inner("b", 2))
+
+
+@given(
+    st.text(st.characters(codec="ascii", exclude_characters="=/,", categories=("L", "N", "P")), min_size=1)
+)
+def test_engines_and_gateways_may_be_given_with_their_name(name: str) -> None:
+    url = "https://host:8000/metrics?a=b"
+    hypothesis.assume(any(letter.isalnum() for letter in name))
+    for made in (
+        load(SidecarSettings, flags={"engines": (f"{name}={url}",), "gateways": (f"g{name}={url}",)}),
+        load(
+            SidecarSettings,
+            environ={"THRASHOLD_ENGINES": f" {name} = {url}", "THRASHOLD_GATEWAYS": f"g{name}={url}"},
+        ),
+    ):
+        assert [(each.name, each.url) for each in made.engines] == [(name, url)]
+        assert [(each.name, each.url) for each in made.gateways] == [(f"g{name}", url)]
+    assert load(SidecarSettings, flags={"engines": (url,)}).engines[0].name == "host:8000"
+
+
+@pytest.mark.parametrize("text", ["=http://host:1", "name=", "  =http://host:1"])
+def test_half_of_a_name_and_url_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="--engine"):
+        load(SidecarSettings, flags={"engines": (text,)})
 
 
 def test_empty_and_foreign_variables_count_as_not_set() -> None:

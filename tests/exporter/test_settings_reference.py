@@ -85,7 +85,7 @@ def test_every_key_of_every_level_stands_there_with_its_meaning() -> None:
     ("key", "kind", "default"),
     [
         ("listen", "text", "`127.0.0.1:9807`"),
-        ("engines", "a list, each [keys](#engines) or its URL alone", "not set"),
+        ("engines", "a list, each [keys](#engines) or its URL alone, or `NAME=URL`", "not set"),
         ("engines[].url", "text", "needed"),
         ("recorder", "[keys](#recorder) or its path alone", "not set"),
         ("recorder.path", "a file", "needed"),
