@@ -27,13 +27,14 @@ CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
     Cause.RETRY_STORM: _PAIN,
     Cause.ORPHANS: _PAIN | {Cause.RETRY_STORM},
     Cause.PREFILL_BLOCKING: _PAIN | {Cause.LONG_PROMPTS},
-    Cause.GPU_LOST: _PAIN,
+    Cause.GPU_LOST: _PAIN | {Cause.ENGINE_DOWN},
     Cause.ENGINE_FROZEN: _PAIN | {Cause.PREFILL_BLOCKING},
     Cause.PREFIX_COLLAPSE: _PAIN,
     Cause.COLLECTIVE_SLOW: _PAIN,
     Cause.KV_LEAK: _PAIN,
     Cause.TAIL_WASTE: _PAIN,
     Cause.OVERLOAD: _PAIN,
+    Cause.LONG_PROMPTS: _PAIN,
     Cause.METRIC_RENAME: _PAIN,  # the upgrade takes an engine away for minutes
     Cause.GATEWAY_TOO_TIGHT: frozenset({Cause.OVERLOAD}),
     Cause.GATEWAY_BREAKER: frozenset({Cause.OVERLOAD}),
@@ -97,6 +98,7 @@ def judge(
         for one in evaluated.fired
         if one.labels["cause"] in causes and one.labels["severity"] != Severity.INFO and one.at >= zero
     ]
+    own = [one for one in own if one.alert in told] or own
     thrash = _first_thrash(truth)
     slow = None if thrash is None else _first_slow(evaluated, truth)
     missed = _false_alerts(evaluated, told, causes)
