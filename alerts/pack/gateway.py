@@ -38,7 +38,7 @@ RETRY_STORM = Alert(
     Expression(_storm, _GATEWAY),
     '{{ $labels.gateway }}: {{ $value | printf "%.1f" }} attempts for each answer',
     "Clients give up waiting and come again with the same prompts: most of the work is for nobody.",
-    for_seconds=120,
+    for_seconds=180,  # whatever makes clients wait has its own alert by then
     keep_firing_seconds=180,
     consequence_of=(
         *THRASH,
@@ -59,6 +59,7 @@ ORPHANED_KV = Alert(
     Compare(Reading(ORPHAN_KV), ">", "orphan_kv_ratio"),
     "{{ $labels.gateway }}: {{ $value | humanizePercentage }} of KV blocks belong to clients that are gone",
     "Engines go on with requests that nobody waits for any more: something between swallows disconnects.",
+    for_seconds=30,
     consequence_of=(*THRASH, *STANDSTILL),
 )
 

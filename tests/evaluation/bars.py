@@ -97,6 +97,7 @@ def judge(
         for one in evaluated.fired
         if one.labels["cause"] in causes and one.labels["severity"] != Severity.INFO and one.at >= zero
     ]
+    own = [one for one in own if one.alert in told] or own
     thrash = _first_thrash(truth)
     slow = None if thrash is None else _first_slow(evaluated, truth)
     missed = _false_alerts(evaluated, told, causes)
