@@ -8,7 +8,6 @@ from alerts.conditions import Reading, Rendering
 from alerts.pack.promql import by, gauge
 from alerts.recording import Recording, RecordingGroup
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_UP
 from exporter.derive.prefill import PREFIX_HITS
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.signal import Signal
@@ -38,11 +37,5 @@ PREFIX_HITS_THEN = Recording(
     Reading(PREFIX_HITS).promql,
     PREFIX_HITS.scope.labels,
 )
-GPUS_THERE = _presence(
-    "cluster_engine_gpu",
-    ENGINE_GPU_INFO,
-    ("engine", *GPU_UP.scope.labels),
-    "1 for each engine and each GPU that it runs on.",
-)
 PRESENCE = RecordingGroup((ENGINE_THERE, USAGE_THERE, SIDECAR_THERE), every_seconds=60)
-HISTORY = RecordingGroup((GPUS_THERE, PREFIX_HITS_THEN), every_seconds=300)
+HISTORY = RecordingGroup((PREFIX_HITS_THEN,), every_seconds=300)

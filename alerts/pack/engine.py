@@ -6,10 +6,9 @@ from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering
 from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
-from alerts.pack.machine import LOST
 from alerts.pack.promql import by, gauge
 from alerts.recording_fleet import HELD, TOKENS
-from alerts.recording_presence import ENGINE_THERE, GPUS_THERE, USAGE_THERE
+from alerts.recording_presence import ENGINE_THERE, USAGE_THERE
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.ranks import ENGINE_INFO, IMBALANCE, RESTARTS
 from exporter.derive.stalls import DEADLOCKED, FROZEN
@@ -19,16 +18,11 @@ _ENGINE = ENGINE_INFO.scope.labels
 
 
 def _down(rendering: Rendering) -> str:
-    """A source that doesn't answer and was an engine within the last six hours: its name is the engine's.
-
-    Not one whose GPU is lost: that is what GpuLost wakes people for.
-    """
+    """A source that doesn't answer and was an engine within the last six hours: its name is the engine's."""
     on = by(rendering, _ENGINE)
     dead = f'label_replace({gauge(rendering, SOURCE_UP)} == 0, "engine", "$1", "source", "(.*)")'
-    had = f"last_over_time({GPUS_THERE.name}[6h])"
-    lost = f"({had}) and on ({by(rendering, LOST.scope.labels)}) ({LOST.promql(rendering)})"
     was = f"last_over_time({ENGINE_THERE.name}[6h])"
-    return f"max by ({on}) ({dead}) and on ({on}) ({was})\nunless on ({on})\n({lost})"
+    return f"max by ({on}) ({dead}) and on ({on}) ({was})"
 
 
 ENGINE_DOWN = Alert(

@@ -59,13 +59,11 @@ COLLECTIVES_SLOW = Alert(
 _HUNG, _NOT_READ = (
     Compare(Reading(GPU_DOWN_INFO, (("reason", reason),)), ">=", 1.0) for reason in (Reason.HUNG, STALE)
 )
-LOST = Unless(Compare(Reading(GPU_UP), "==", 0.0), Either(_NOT_READ, _HUNG))
-"""The driver answers, and says that a GPU is gone or ill."""
 GPU_LOST = Alert(
     "GpuLost",
     Severity.PAGE,
     Cause.GPU_LOST,
-    LOST,
+    Unless(Compare(Reading(GPU_UP), "==", 0.0), Either(_NOT_READ, _HUNG)),
     "GPU {{ $labels.uuid }} is lost",
     "The driver says that this GPU is gone or ill: it fell off the bus, or needs a reset. One that merely can't be"
     " read, because the driver hangs, is SidecarBlind's.",

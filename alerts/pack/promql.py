@@ -29,12 +29,12 @@ def rate(
 
 
 def risen(rendering: Rendering, signal: Signal, labels: tuple[str, ...], window: str) -> str:
-    """Whether a counter rose within a window, its birth at 1 included, which ``increase`` misses.
+    """Whether a counter counted within a window, its birth at 1 included, which ``increase`` misses.
 
-    A counter that was away for some hours is no new one: what it had counted before doesn't come again.
+    A counter that was away for some hours is no new one: what it had counted before doesn't come again. One that is
+    lower than before began anew, and has counted since.
     """
     name, group = signal.full_name + rendering.matchers(), by(rendering, labels)
-    rose = f"max by ({group}) (increase({name}[{window}])) > 0"
-    now = f"max by ({group}) (last_over_time({name}[{window}]))"
+    now = f"max by ({group}) (last_over_time({name}[{rendering.lookback}]))"
     before = f"max by ({group}) (last_over_time({name}[6h] offset {window}))"
-    return f"({rose})\nor on ({group})\n({now} > 0 unless on ({group}) {before})"
+    return f"({now} != {before})\nor on ({group})\n({now} > 0 unless on ({group}) {before})"
