@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import click
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting, SettingError, Size
 from drill.serving.config import Generation
-from tests.evaluation.bars import TPOT, Verdict, judge
+from tests.evaluation.bars import Verdict, judge
 from tests.evaluation.evaluating import Evaluated, evaluate
+from tests.evaluation.keeping import evaluated_once
 from tests.evaluation.page import page
 from tests.evaluation.paging import notifications
-from tests.evaluation.playing import ROOT, Case, play, play_all
+from tests.evaluation.playing import ROOT, Case, play
 from tests.evaluation.real import ALLOWED, NAMES, write_recording
 
 PAGE = ROOT / "docs" / "evaluation.md"
@@ -77,14 +79,14 @@ def main(seeds: int, only: tuple[str, ...], full: bool) -> None:  # noqa: FBT001
 def _verdicts(wanted: list[Case], *, real: bool) -> Iterator[Verdict]:
     truths: dict[str, Mapping[str, Any]] = {}
     evaluated: dict[str, Evaluated] = {}
-    with click.progressbar(play_all(wanted), length=len(wanted), label="plays", file=sys.stderr) as bar:
-        for case, run in bar:
-            truths[case.title] = run.truth
-    with ProcessPoolExecutor(2) as pool:
-        results = zip(wanted, pool.map(_evaluate, wanted), strict=True)
-        with click.progressbar(results, length=len(wanted), label="evaluates", file=sys.stderr) as bar:
-            for case, found in bar:
-                evaluated[case.title] = found
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = {pool.submit(evaluated_once, case): case for case in wanted}
+        done = as_completed(running)
+        with click.progressbar(done, length=len(wanted), label="plays and evaluates", file=sys.stderr) as bar:
+            for each in bar:
+                evaluated[running[each].title] = each.result()
+    for case in wanted:
+        truths[case.title] = play(case).truth
     for name in NAMES if real else ():
         with tempfile.TemporaryDirectory() as folder:
             truths[name] = write_recording(name, Path(folder) / "recording.db")
@@ -98,10 +100,6 @@ def _verdicts(wanted: list[Case], *, real: bool) -> Iterator[Verdict]:
             false = {one.alert for one in evaluated[title].fired} - ALLOWED
             verdict = replace(verdict, missed=tuple(f"{name} fires" for name in sorted(false)))
         yield verdict
-
-
-def _evaluate(case: Case) -> Evaluated:
-    return evaluate(play(case).recording, case.setting.seed, queries=(TPOT,))
 
 
 if __name__ == "__main__":

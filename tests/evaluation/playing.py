@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -49,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One that was played: its recording, each second, and what is true of it."""
+    """One that was played: its recording, each second, and what is true of it, in a folder of its own."""
 
     recording: Path
     truth: dict[str, Any]
@@ -93,16 +90,3 @@ def _play_into(case: Case, folder: Path) -> None:
             truth.see(moment.second)
     told = truth.told(case.scenario, list(case.others))
     (folder / TRUTH).write_text(json.dumps(told), encoding="utf-8")
-
-
-def play_all(cases: list[Case]) -> Iterator[tuple[Case, Run]]:
-    """All of them, as they come to be there, several at a time."""
-    missing = [case for case in cases if not kept(case).is_dir()]
-    for case in cases:
-        if case not in missing:
-            yield case, play(case)
-    if missing:
-        with ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), len(missing))) as pool:
-            running = {pool.submit(play, case): case for case in missing}
-            for done in as_completed(running):
-                yield running[done], done.result()
