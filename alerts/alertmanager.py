@@ -3,9 +3,9 @@
 What explains an alert is in the pack: ``Alert.quiet_under``, where that both are about the same subject is told by the
 labels that the two have in common, and ``Alert.consequence_of``, where the cluster is all that they share.
 
-A page is told within seconds, and each cause by itself: a second cause in a cluster is news. More engines with the
-same cause within ten minutes are not, and neither is one of them that recovers. A warning waits for two minutes, in
-which the page that it is a consequence of comes to be there.
+A page is told within seconds, and each alert by itself: that a swap pool fills is news though its cluster is known to
+swap. More engines of the same alert within ten minutes are not, and neither is one of them that recovers. A warning
+waits for two minutes, in which the page that it is a consequence of comes to be there, and goes with its cause.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TELL_WAIT, _TELL_INTERVAL, _TELL_REPEAT = "2m", "30m", "12h"
 
 
 def configuration(settings: PackSettings) -> dict[str, Any]:
-    """The whole of it. One notification a cluster and cause; ``info`` reaches nobody."""
+    """The whole of it. One page a cluster and alert, one warning a cluster and cause; ``info`` reaches nobody."""
     labels = list(settings.cluster_labels)
     return {
         "route": {
@@ -48,6 +48,7 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
                 {
                     "matchers": [f'severity="{Severity.PAGE.value}"'],
                     "receiver": PAGE,
+                    "group_by": [*labels, "cause", "alertname"],
                     "group_wait": _PAGE_WAIT,
                     "group_interval": _PAGE_INTERVAL,
                     "repeat_interval": _PAGE_REPEAT,

@@ -41,7 +41,8 @@ thrashold alerts list
 
 What **pages** is pain, with its cause: users wait, an engine or a GPU is gone, most of the work is thrown away. Causes
 by themselves are **warnings**. **info** reaches nobody. In Alertmanager's example an alert is silent while one that
-explains it fires for the same subject, and one notification goes out for each cluster and cause.
+explains it fires for the same subject, and its consequences are in its whole cluster. A page goes out at
+once, one for each cluster and alert; warnings wait for two minutes, and go together by cluster and cause.
 
 Rules read gauges through a minute of failed scrapes, group by what tells one subject from another, so that a sidecar
 that is scraped twice makes one alert, and keep the cluster's labels in every join.

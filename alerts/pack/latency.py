@@ -126,7 +126,10 @@ def _worst(slo: str, window: str, rendering: Rendering) -> str:
 def _burn_alert(slo: str, period: _Period) -> Alert:
     name, severity, times, long, short, wait = period
     title, what = _OBJECTIVES[slo]
-    faster = [f"Slo{title}Burn{each[0]}" for each in _PERIODS[: [each[0] for each in _PERIODS].index(name)]]
+    speeds = [each[0] for each in _PERIODS]
+    faster = [f"Slo{title}Burn{each}" for each in speeds[: speeds.index(name)]]
+    # who is told that users wait for first tokens looks at the others too
+    other = [f"SloFirstTokenBurn{each}" for each in speeds[: speeds.index(name) + 1]] if slo == "tpot" else []
     return Alert(
         f"Slo{title}Burn{name}",
         severity,
@@ -137,7 +140,7 @@ def _burn_alert(slo: str, period: _Period) -> Alert:
         " Clients that left count as missed.",
         for_seconds=wait,
         quiet_under=tuple(faster),
-        consequence_of=(*THRASH, *STANDSTILL),
+        consequence_of=(*THRASH, *STANDSTILL, *other),
         worst=partial(_worst, slo, "5m" if severity is Severity.PAGE else "1h"),
     )
 
