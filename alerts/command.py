@@ -14,6 +14,7 @@ from alerts.catalogue import ALERTS
 from alerts.lint.command import lint
 from alerts.pack_settings import PackSettings
 from alerts.render import alertmanager_file, prometheus_rule, rule, rule_file
+from alerts.runbooks import BASE
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
 
@@ -108,6 +109,12 @@ def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: F
         except OSError as error:
             raise click.ClickException(f"{path}: {error.strerror}") from error
         click.echo(path)
+    if not check and settings.runbooks == BASE:
+        click.echo(
+            f"runbook_url is a path ({BASE}/NAME.md), which nobody can click on in a pager: `runbooks` in a file of"
+            " settings says where you serve the pages",
+            err=True,
+        )
     if stale:
         raise click.ClickException(f"not as `thrashold alerts render` writes it: {', '.join(stale)}")
 

@@ -239,3 +239,13 @@ def test_the_committed_page_is_fresh() -> None:
 def test_every_threshold_changes_a_rule_when_it_is_changed(name: str) -> None:
     moved = replace(PLAIN, thresholds=replace(THRESHOLDS, **{name: getattr(THRESHOLDS, name) + 0.015625}))
     assert RENDERED["thrashold.rules.yml"](moved) != RENDERED["thrashold.rules.yml"](PLAIN)
+
+
+def test_whoever_renders_is_told_that_runbooks_are_only_a_path_unless_that_is_set(tmp_path: Path) -> None:
+    told = CliRunner().invoke(alerts, ["render", "-o", str(tmp_path)])
+    assert "runbook_url is a path (docs/runbooks/NAME.md)" in told.stderr
+    config = tmp_path / "pack.yml"
+    config.write_text("runbooks: https://runbooks.example/thrashold\n")
+    told = CliRunner().invoke(alerts, ["render", "-o", str(tmp_path), "--config", str(config)])
+    assert told.exit_code == 0
+    assert "runbook_url" not in told.stderr
