@@ -16,7 +16,7 @@ from exporter.derive.traffic import SEQUENCES
 FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
 WAITING = Compare(Reading(SEQUENCES, (("state", "waiting"),)), ">", "waiting_sequences")
 PREEMPTING = Compare(Reading(PREEMPTION_RATE), ">", "preemptions_per_second")
-_ELSEWHERE = (*THRASH, *STANDSTILL, *GONE, "RetryStorm", "PrefixHitsCollapsed")
+_ELSEWHERE = (*THRASH, *STANDSTILL, *GONE, "RetryStorm", "OrphanedKv", "PrefixHitsCollapsed")
 """What fills pools that are large enough otherwise."""
 
 KV_DEMAND_BEYOND_POOL = Alert(
