@@ -19,6 +19,7 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "Render, list and explain the alerts that are shipped."),
+    "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
     "probe": Part("exporter.probe_command", "probe", "Put the probe where an engine finds it."),
