@@ -56,9 +56,7 @@ def asked(target: str, flags: Flags, config: Path | None, environ: Mapping[str, 
     engine = _known(settings, target, flags.name)
     called = flags.name or (engine.name if engine else "")
     if engine is None:
-        # as the sidecar would read it: what is wrong with the URL is told in the same words
-        given = {"engines": (target,)}
-        engine = load_with_places(SidecarSettings, flags=given).settings.engines[0]
+        engine = _stranger(settings, target, config)
     try:
         facts = engine_facts(engine)
     except RefusedError as error:
@@ -84,6 +82,18 @@ def _known(settings: SidecarSettings, target: str, name: str | None) -> EngineSe
     address = urlsplit(target).netloc if "://" in target else target
     found = [engine for engine in settings.engines if urlsplit(engine.url).netloc == address]
     return found[0] if len(found) == 1 else None
+
+
+def _stranger(settings: SidecarSettings, target: str, config: Path | None) -> EngineSettings:
+    """An engine that no setting speaks of: all that is known is its URL."""
+    try:
+        return EngineSettings(target)
+    except RefusedError as error:
+        names = ", ".join(each.name for each in settings.engines)
+        if names and "://" not in target:
+            where = f"in {config}" if config else "of THRASHOLD_ENGINES"
+            raise SettingsError(f"URL: no engine {where} is called {target!r}: there are {names}") from error
+        raise SettingsError(f"URL: {error}") from error
 
 
 def _sidecar(settings: SidecarSettings, url: str | None) -> Sidecar | None:

@@ -83,7 +83,7 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
     beside = _beside(asked, pages, samples)
     if failure and not _knows_it_down(beside):
         again = "answered at first, and then: " if samples else ""
-        raise UnreadableError(again + failure)
+        raise UnreadableError(again + failure + _may_know(beside))
     own = None if failure else Witness(Origin.LOOK, asked.engine.name, moments[0], moments[-1])
     observed = [each.observe() for each in gateways]
     return Look(
@@ -141,14 +141,14 @@ def _beside(asked: Asked, pages: list[_Page], samples: list[EngineSample]) -> Be
     first, last = told[0], told[-1]
     name, problem = _called(asked, last, samples)
     if problem:
-        return Beside(url, wanted, problem)
+        return Beside(url, wanted, problem, answers=bool(_engines_on(last)))
     version = next((row.labels[0] for row in last.of(BUILD_INFO)), "")
     return Beside(url, wanted, version=version, witness=Witness(Origin.SIDECAR, name, first, last))
 
 
 def _called(asked: Asked, page: Rows, samples: list[EngineSample]) -> tuple[str, str]:
     """What the sidecar calls the engine, or why that can't be told."""
-    known = tuple(dict.fromkeys((*page.owners(ENGINE_INFO), *page.owners(SEQUENCES))))
+    known = _engines_on(page)
     sources = page.owners(SOURCE_UP)
     for name in (asked.name, asked.engine.name):
         if name and (name in known or name in sources):
@@ -161,6 +161,11 @@ def _called(asked: Asked, page: Rows, samples: list[EngineSample]) -> tuple[str,
     if not known:
         return "", "it reads no engine that answers"
     return "", f"it reads {', '.join(known)}: say with --name which of them this is, if any"
+
+
+def _engines_on(page: Rows) -> tuple[str, ...]:
+    """The engines that a sidecar's page tells of."""
+    return tuple(dict.fromkeys((*page.owners(ENGINE_INFO), *page.owners(SEQUENCES))))
 
 
 def _is_alike(name: str, page: Rows, samples: list[EngineSample]) -> bool:
@@ -182,6 +187,13 @@ def _knows_it_down(beside: Beside | None) -> bool:
     witness = beside.witness if beside else None
     rows = () if witness is None else witness.last.of(SOURCE_UP)
     return any(witness is not None and row.labels[0] == witness.engine and not row.value for row in rows)
+
+
+def _may_know(beside: Beside | None) -> str:
+    """That a sidecar is there which may read the engine under a name of its own, and could tell more."""
+    if beside is None or not beside.answers:
+        return ""
+    return f". The sidecar at {beside.url} may know more: {beside.problem}"
 
 
 def _other_engines(asked: Asked, beside: Beside | None) -> frozenset[str]:

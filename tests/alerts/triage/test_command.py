@@ -122,6 +122,22 @@ def test_a_sidecar_that_reads_another_engine_is_not_taken_for_this_ones() -> Non
     assert f"it reads {ENGINE}: say with --name" in another["sidecar"]["problem"]
 
 
+def test_a_sidecar_that_answers_and_has_other_names_is_no_fault_of_the_fleet() -> None:
+    with recorded(OVERLOAD) as (stage, url), engine(b"vllm:num_requests_running 1\n") as other:
+        misnamed, _ = told(url, "--sidecar", stage.sidecar_url(), "--name", "worker-7")
+        strange, _ = told(other, "--sidecar", stage.sidecar_url())
+        words = asked(other, "--sidecar", stage.sidecar_url()).out
+        gone = asked(f"http://127.0.0.1:{free_port()}", "--sidecar", stage.sidecar_url())
+    assert not misnamed["sidecar"]["used"]
+    assert misnamed["verdict"] == "overload"
+    assert strange["verdict"] == "metric-rename"  # it tells no KV usage
+    assert "SidecarDown" not in words
+    assert f"it reads {ENGINE}: say with --name" in " ".join(words.split())
+    # which may know why the engine is silent
+    assert gone.code == 2
+    assert f"may know more: it reads {ENGINE}: say with --name" in gone.err
+
+
 def test_a_sidecar_that_is_asked_for_and_silent_is_a_finding() -> None:
     with recorded(IDLE) as (_, url):
         gone = f"http://127.0.0.1:{free_port()}"
@@ -208,7 +224,7 @@ def test_an_engine_that_hangs_or_is_gone_is_told_with_where_and_what_to_do(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["engine:8000"], "did you mean http://engine:8000?"),
+        (["engine:8000"], "Error: URL: 'engine:8000' is not a URL; did you mean http://engine:8000?"),
         (
             ["http://engine:8000", "--sidecar", "ftp://sidecar"],
             "--sidecar: 'ftp://sidecar' must start with http",
@@ -222,3 +238,11 @@ def test_what_can_not_be_asked_is_refused(arguments: list[str], words: str) -> N
     done = asked(*arguments)
     assert (done.code, done.out) == (2, "")
     assert words in " ".join(done.err.split())
+
+
+def test_a_name_that_settings_do_not_have_is_refused_with_those_that_they_have(tmp_path: Path) -> None:
+    file = tmp_path / "sidecar.yaml"
+    file.write_text("engines: [{name: worker-7, url: http://a:1}, {name: worker-8, url: http://b:1}]")
+    done = asked("worker-9", "--config", str(file))
+    assert (done.code, done.out) == (2, "")
+    assert f"no engine in {file} is called 'worker-9': there are worker-7, worker-8" in done.err
