@@ -59,8 +59,8 @@ amtool check-config deploy/prometheus/alertmanager.example.yml
 Of the example take `route` and `inhibit_rules` as they are. Its receivers are places to put yours: they post to
 127.0.0.1:9808, where nobody listens. `page` is what wakes somebody, `tell` a channel, and `watchdog` something outside
 that calls when nothing has come for some minutes. For Prometheus's operator: `kubectl apply -f
-deploy/prometheus/thrashold.prometheusrule.yml`, with the labels that its `ruleSelector` wants. To see alerts fire before
-they have to: [drill.md](drill.md#how-to-run-a-drill).
+deploy/prometheus/thrashold.prometheusrule.yml`, with the labels that its `ruleSelector` wants. To see alerts fire
+before they have to: [drill.md](drill.md#how-to-run-a-drill).
 
 What **pages** is pain, with its cause: users wait, an engine or a GPU is gone, most of the work is thrown away. Causes
 by themselves are **warnings**. **info** reaches nobody. In Alertmanager's example an alert is silent while one that

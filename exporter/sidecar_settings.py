@@ -107,7 +107,7 @@ class SidecarSettings:
                 raise RefusedError(
                     ("engines", place),
                     f"the name {engine.name} is already that of engines[{first[engine.name]}];"
-                    " give one of them another name in a --config FILE",
+                    " give one of them another name",
                 )
             first[engine.name] = place
         for place, engine in enumerate(self.engines):
@@ -145,7 +145,7 @@ class SidecarSettings:
                 raise RefusedError(
                     ("gateways", place),
                     f"the name {gateway.name} is already that of {taken[gateway.name]};"
-                    " give one of them another name in a --config FILE",
+                    " give one of them another name",
                 )
             taken[gateway.name] = f"gateways[{place}]"
             for at, name in enumerate(gateway.engines or ()):

@@ -107,6 +107,13 @@ def _sidecar(settings: SidecarSettings, url: str | None) -> Sidecar | None:
     host, port = parse_address(settings.listen or DEFAULT_LISTEN)
     if port == 0:
         return None
-    scheme = "https" if settings.web_config else "http"
+    scheme = "https" if settings.web_config and _speaks_tls(settings.web_config) else "http"
     shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 -- looked up
     return Sidecar(f"{scheme}://{shown}:{port}/metrics", asked_for=False)
+
+
+def _speaks_tls(web_config: Path) -> bool:
+    """Whether a sidecar with this web config does. Raises SettingsError where it can't be read."""
+    from exporter.web_config import read_web_config  # noqa: PLC0415 - the server's side, seldom needed
+
+    return read_web_config(web_config).tls_server_config is not None

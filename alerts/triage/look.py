@@ -20,7 +20,7 @@ from exporter.sample import EngineSample, RankSample
 class Beside:
     """The sidecar that was looked for. ``problem``: why it is of no use; empty where it is.
 
-    ``answers``: it does, and only doesn't say which of its engines, if any, this is.
+    ``answers``: it does, and only doesn't say which of its engines, if any, this is, or asks for a password.
     """
 
     url: str

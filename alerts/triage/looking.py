@@ -21,7 +21,7 @@ from exporter.sample import EngineSample
 from exporter.source_signals import BUILD_INFO, SOURCE_UP
 from exporter.sources.endpoint import Endpoint, shown
 from exporter.sources.engine import EngineSource
-from exporter.sources.failure import Peer, ReadFailedError
+from exporter.sources.failure import Peer, ReadFailedError, Reason
 from exporter.sources.gateway import GatewaySource
 from exporter.sources.source import Source
 
@@ -39,10 +39,14 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The sidecar's page as read once: its values, or why there are none."""
+    """The sidecar's page as read once: its values, or why there are none; ``locked``: for others it may have them."""
 
     rows: Rows | None = None
     problem: str = ""
+    locked: bool = False
+
+
+_LOCKED = _Page(problem="it asks for a password, and triage has none: --wait 35 watches instead", locked=True)
 
 
 async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -> Look:
@@ -120,7 +124,7 @@ async def _sidecar_page(asked: Asked, clock: Callable[[], float]) -> _Page | Non
     try:
         reply = await endpoint.read()
     except ReadFailedError as error:
-        return _Page(problem=str(error))
+        return _LOCKED if error.reason is Reason.UNAUTHORISED else _Page(problem=str(error))
     finally:
         await endpoint.aclose()
     rows = of_page(reply.body, reply.at)
@@ -137,7 +141,7 @@ def _beside(asked: Asked, pages: list[_Page], samples: list[EngineSample]) -> Be
     url, wanted = shown(asked.sidecar.url), asked.sidecar.asked_for
     told = [page.rows for page in pages if page.rows is not None]
     if not told:
-        return Beside(url, wanted, pages[-1].problem)
+        return Beside(url, wanted, pages[-1].problem, answers=pages[-1].locked)
     first, last = told[0], told[-1]
     name, problem = _called(asked, last, samples)
     if problem:

@@ -226,8 +226,7 @@ def test_which_states_are_marked() -> None:
 
 
 def test_no_other_value_is_ever_marked() -> None:
-    """From where on a number means trouble is for alerts to say; but a GPU that waits for PCIe, and any sequence that is
-    swapped out, are."""
+    """From where on a number means trouble is for alerts to say, but of GPUs that wait for PCIe and what is swapped."""
     values = [
         Value(each, tuple("x" for _ in each.label_names), 1e6, is_peak=False)
         for each in SIGNALS

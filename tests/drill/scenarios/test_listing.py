@@ -61,7 +61,10 @@ def test_on_a_narrow_terminal_what_happens_stands_below() -> None:
     assert as_table(found, max(map(len, wide))).splitlines() == wide
     lines = as_table(found, 80).splitlines()
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines if line[0] != " "] == ["scenario", *(each.name for each in found)]
+    assert [line.split()[0] for line in lines if line[0] != " "] == [
+        "scenario",
+        *(each.name for each in found),
+    ]
     assert " ".join(" ".join(lines).split()) == " ".join(" ".join(wide).split())
 
 
