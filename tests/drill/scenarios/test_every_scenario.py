@@ -76,8 +76,15 @@ def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], "no scenario 'nothing': there are "),
-        (["overload", "--with", "nothing"], "no scenario 'nothing'"),
+        (["nothing"], "no scenario 'nothing': `thrashold drill list` has them"),
+        (
+            ["overload", "--with", "Prefix-Colapse"],
+            "no scenario 'Prefix-Colapse': did you mean prefix-collapse?",
+        ),
+        (
+            ["incident", "--gpu", "rtx-4090"],
+            "tokens of KV on 8 NVIDIA GeForce RTX 4090, and 100,000 are needed",
+        ),
         (["overload", "--model", "gpt-9"], "gpt-9"),
         (["overload", "--gpu", "voodoo"], "voodoo"),
         (["overload", "--engines", "0"], "0 engines asked for: take 1 or more"),
