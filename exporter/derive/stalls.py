@@ -64,10 +64,11 @@ DEADLOCKED = Signal(
     "engine_deadlocked",
     Kind.GAUGE,
     Scope.RANK,
-    "1 when sequences have waited for 60 s and none runs, else 0; absent while that can't be known yet.",
+    "1 when sequences have waited, or stood swapped out, for 60 s and none runs, else 0; absent while that can't be "
+    "known yet.",
     Confidence.MEASURED,
-    "running 0 with waiting above 0 and no token computed, without a break",
-    ("running", "waiting", "generation_tokens_total", "prompt_tokens_total"),
+    "running 0 with waiting + swapped above 0 and no token computed, without a break",
+    ("running", "waiting", "swapped", "generation_tokens_total", "prompt_tokens_total"),
     window_seconds=DEADLOCKED_AFTER_SECONDS,
     source="vLLM issues 39734, 45388",
 )
@@ -102,7 +103,7 @@ class StallState:
     then; ``counted_seconds``: how much of it is in ``stalled_seconds``, all seconds so far;
     ``typical_rate``: tokens a second before it; ``longest_prefill_seconds``: longest standstill that a
     prefill ended, at ``longest_prefill_at``; ``unchanged``: nothing moves though sequences run;
-    ``idle``: sequences wait and none runs.
+    ``idle``: sequences wait or are swapped out, and none runs.
     """
 
     stalled_seconds: float = 0.0
@@ -140,7 +141,8 @@ def _derive(
     if now.waiting is None or not _tells_who_runs(now):
         state = replace(state, idle=Standstill())
     else:
-        holds = now.running == 0 and now.waiting > 0 and not (before and _computes(before, now))
+        left_out = now.waiting + (now.swapped or 0.0)
+        holds = now.running == 0 and left_out > 0 and not (before and _computes(before, now))
         state = replace(state, idle=state.idle.seen(holds=holds, since=now.at))
         points += _told(DEADLOCKED, state.idle.lasted(now.at, DEADLOCKED_AFTER_SECONDS))
     return state, points
