@@ -47,7 +47,8 @@ FROZEN = Signal(
     "while sequences run; else 0; absent while that can't be known yet. SGLang may show gauges of a moment that has "
     "passed for 30 s, which are waited for.",
     Confidence.MEASURED,
-    "all counters and gauges of the rank unchanged, one that moves with each step among them",
+    "all counters and gauges of the rank unchanged, one that moves with each step among them; where steps are counted, "
+    "those",
     (
         "running",
         "waiting",
@@ -233,10 +234,9 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
 
 def _computes(before: RankSample, now: RankSample) -> bool:
     """Whether tokens came or were taken in since: SGLang says of those alone who decode that they run."""
-    pairs = (
-        (before.tokens_so_far, now.tokens_so_far),
-        (before.prompt_tokens_so_far, now.prompt_tokens_so_far),
-    )
+    pairs = [(before.tokens_so_far, now.tokens_so_far)]
+    if not _counts_steps(now):  # else a router takes prompts in, whatever becomes of them
+        pairs.append((before.prompt_tokens_so_far, now.prompt_tokens_so_far))
     return any(then is not None and since is not None and since > then for then, since in pairs)
 
 
@@ -253,8 +253,15 @@ def _shows_life(sample: RankSample) -> bool:
     return sample.running is not None and (sample.tokens_so_far is not None or sample.heartbeat is not None)
 
 
+def _counts_steps(sample: RankSample) -> bool:
+    """Whether its steps are counted: then they tell of life, and the rest may be a front end's, as of TGI's router."""
+    return sample.heartbeat is not None and sample.gauges_are_fresh
+
+
 def _pulse(sample: RankSample) -> tuple[float | None, ...]:
     """Everything that a living engine core moves. The front end's own counters are not among it."""
+    if _counts_steps(sample):
+        return (sample.running, sample.generation_tokens_total, sample.heartbeat)
     return (
         sample.running,
         sample.waiting,
