@@ -38,4 +38,4 @@ PREFIX_HITS_THEN = Recording(
     PREFIX_HITS.scope.labels,
 )
 PRESENCE = RecordingGroup((ENGINE_THERE, USAGE_THERE, SIDECAR_THERE), every_seconds=60)
-HISTORY = RecordingGroup((PREFIX_HITS_THEN,), every_seconds=300)
+HISTORY = RecordingGroup((PREFIX_HITS_THEN,), every_seconds=60)
