@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, replace
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
-from exporter.sample import RankSample
+from exporter.sample import ALL_RANKS, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import LONGEST_GAP_SECONDS, Window
 
@@ -48,7 +48,7 @@ FROZEN = Signal(
     "passed for 30 s, which are waited for.",
     Confidence.MEASURED,
     "all counters and gauges of the rank unchanged, one that moves with each step among them; where steps are counted, "
-    "those",
+    "those; of a front end, tokens",
     (
         "running",
         "waiting",
@@ -262,6 +262,9 @@ def _pulse(sample: RankSample) -> tuple[float | None, ...]:
     """Everything that a living engine core moves. The front end's own counters are not among it."""
     if _counts_steps(sample):
         return (sample.running, sample.generation_tokens_total, sample.heartbeat)
+    if sample.rank == ALL_RANKS and sample.generation_tokens_total:
+        # a front end goes on taking requests in and letting go of those who leave: tokens alone are the engines'
+        return (sample.generation_tokens_total,)
     return (
         sample.running,
         sample.waiting,
