@@ -114,7 +114,7 @@ def _alerts(context: Context) -> Visual:
         Query(context.firing(), ""),
         do="`ALERTS`: pages first. `thrashold alerts explain NAME` says what one means; docs/runbooks has a page for each.",
         columns=("severity", "alertname", *context.settings.cluster_labels, "engine", "gateway", "uuid", "source"),
-        size=(24, 7),
+        size=(24, 6),
         links=(),
     )
 
@@ -267,7 +267,7 @@ def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
             ),
             do="Click for the engine's own board.",
             lines=above(bad=limit),
-            size=(24, 9),
+            size=(24, 12),
             most=1,
             links=(context.to_worker(),),
         ),

@@ -60,6 +60,7 @@ def column_overrides(queries: Sequence[Query], columns: Sequence[str], links: Se
             "matcher": {"id": "byName", "options": query.legend},
             "properties": [
                 _property("unit", (query.unit or Unit.COUNT).value),
+                _property("noValue", "-"),
                 _thresholds(query.lines or (CALM,)),
                 _property("custom.cellOptions", {"type": "color-text" if query.lines else "auto"}),
                 *([] if query.decimals is None else [_property("decimals", query.decimals)]),

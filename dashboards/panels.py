@@ -24,7 +24,7 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS = 24
 _REDUCE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _HIDE = {"legend": False, "tooltip": False, "viz": False}
-_AXIS_PIXELS, _LEGEND_PIXELS = 80, 380
+_AXIS_PIXELS, _LEGEND_PIXELS = 80, 430
 _TOOLTIP = {"mode": "multi", "sort": "desc", "hideZeros": False}
 
 
@@ -108,7 +108,7 @@ def time_series(
         "axisWidth": _AXIS_PIXELS if aligned else None,
         "axisSoftMax": max(drawn) * 1.1 if drawn and max(drawn) > 0 else None,
         "drawStyle": "line",
-        "fillOpacity": 40 if stacked else 8,
+        "fillOpacity": 40 if stacked else 8 if aligned else 0,
         "gradientMode": "none",
         "hideFrom": _HIDE,
         "lineInterpolation": "linear",
@@ -184,7 +184,7 @@ def bar_gauge(
     *queries: Query,
     do: str,
     lines: Sequence[Line],
-    size: tuple[int, int] = (8, 9),
+    size: tuple[int, int] = (8, 12),
     most: float | None = None,
     links: Sequence[Json] = (),
 ) -> Visual:
@@ -207,7 +207,7 @@ def bar_gauge(
             "maxVizHeight": 300,
             "minVizHeight": 16,
             "minVizWidth": 8,
-            "namePlacement": "auto",
+            "namePlacement": "top",
             "orientation": "horizontal",
             "reduceOptions": _REDUCE,
             "showUnfilled": True,

@@ -1,6 +1,6 @@
 """What a Prometheus would have kept of sidecars, as OpenMetrics for ``promtool tsdb create-blocks-from``.
 
-Filled from expositions, or from the OpenMetrics of a drill or a recording; several clusters in one file.
+Filled from snapshots, or from the OpenMetrics of a drill or a recording; several clusters in one file.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from exporter.catalogue import SIGNALS
 from exporter.signal import PEAK_SECONDS, PEAK_SUFFIX
+from exporter.snapshot import Snapshot
 
 _LINE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)(?: (\S+))?$")
 _PEAKED = {signal.full_name for signal in SIGNALS if signal.peak}
@@ -24,10 +25,15 @@ class Scraped:
     def __init__(self) -> None:
         self.series: dict[str, dict[str, Points]] = defaultdict(lambda: defaultdict(list))
 
-    def add_page(self, text: str, at: float, **labels: str) -> None:
-        """One scrape of a sidecar's page."""
-        for name, own, value, _ in _values(text.splitlines()):
-            self.series[name][_joined(own, labels)].append((at, value))
+    def add_snapshot(self, snapshot: Snapshot, at: float, /, **labels: str) -> None:
+        """One scrape of what a cycle gave."""
+        for signal, own, number, is_peak in snapshot.values:
+            name = signal.full_name + (PEAK_SUFFIX if is_peak else "")
+            self.add(name, at, number, **dict(zip(signal.label_names, own, strict=True)), **labels)
+
+    def add(self, family: str, when: float, number: float, /, **labels: str) -> None:
+        """One value."""
+        self.series[family][_joined("", labels)].append((when, number))
 
     def add_recording(self, file: Path, every: float, until: float | None = None, **labels: str) -> None:
         """An OpenMetrics dump as if scraped every so many seconds; peak twins, which no recording has, are made."""
@@ -74,8 +80,12 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, str, float, float]]:
 
 
 def _joined(own: str, labels: dict[str, str]) -> str:
-    more = ",".join(f'{name}="{value}"' for name, value in sorted(labels.items()))
+    more = ",".join(f'{name}="{_escaped(value)}"' for name, value in sorted(labels.items()))
     return ",".join(part for part in (own.rstrip(","), more) if part)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _thinned(points: Points, every: float) -> Points:

@@ -69,7 +69,7 @@ const Bars = repeated((panel, { value, alignmentFactors, width, height, orientat
   <ui.BarGauge value={value.display} field={value.field} width={width} height={height} orientation={orientation}
     display={value.view?.getFieldDisplayProcessor(value.colIndex)} theme={theme} itemSpacing={8} lcdCellWidth={12}
     displayMode={panel.options.displayMode} valueDisplayMode={panel.options.valueMode}
-    alignmentFactors={alignmentFactors} />
+    alignmentFactors={alignmentFactors} namePlacement={panel.options.namePlacement} />
 ), 'horizontal');
 
 function Table(panel) {
