@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from alerts.pack_settings import PackSettings
 from dashboards import fleet, incident, sidecar, worker
@@ -21,4 +22,4 @@ BOARDS: Mapping[str, Callable[[Context], Board]] = {
 def boards(settings: PackSettings) -> dict[str, Board]:
     """All of them for these settings, by name."""
     context = Context(settings)
-    return {name: make(context) for name, make in BOARDS.items()}
+    return {name: replace(make(context), runbooks=settings.runbooks) for name, make in BOARDS.items()}

@@ -101,9 +101,7 @@ def _now(context: Context, look: Look) -> tuple[Visual, ...]:
     )
 
 
-def _flags(
-    context: Context, title: str, expression: Expression, do: str, lines: Sequence[Line]
-) -> Visual:
+def _flags(context: Context, title: str, expression: Expression, do: str, lines: Sequence[Line]) -> Visual:
     query = Query(expression.across("sum"), context.legend())
     return stat(title, Unit.WHOLE, query, do=do, lines=lines)
 
@@ -112,8 +110,16 @@ def _alerts(context: Context) -> Visual:
     return table(
         "Alerts that fire",
         Query(context.firing(), ""),
-        do="`ALERTS`: pages first. `thrashold alerts explain NAME` says what one means; docs/runbooks has a page for each.",
-        columns=("severity", "alertname", *context.settings.cluster_labels, "engine", "gateway", "uuid", "source"),
+        do="`ALERTS`: pages first. `thrashold alerts explain NAME` says what one means; each has a runbook.",
+        columns=(
+            "severity",
+            "alertname",
+            *context.settings.cluster_labels,
+            "engine",
+            "gateway",
+            "uuid",
+            "source",
+        ),
         size=(24, 6),
         links=(),
     )
@@ -193,7 +199,9 @@ def _listed(context: Context, look: Look) -> Visual:
 
     return table(
         f"The {_LISTED} slowest engines",
-        Query(slowest, "TPOT p99", unit=Unit.SECONDS, lines=above(bad=lines.token_interval_seconds), decimals=2),
+        Query(
+            slowest, "TPOT p99", unit=Unit.SECONDS, lines=above(bad=lines.token_interval_seconds), decimals=2
+        ),
         column(look.gauge(TTFT_P99), "TTFT p99", Unit.SECONDS, (CALM,), 2),
         column(look.gauge(KV_USAGE), "KV in use", Unit.RATIO, above(bad=lines.kv_usage_full_ratio), 0),
         column(look.gauge(SWAPPED), "Swapped out", Unit.COUNT, beyond(lines.swapped_sequences), 0),
@@ -262,9 +270,7 @@ def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
         bar_gauge(
             "Engines with the busiest links",
             Unit.RATIO,
-            Query(
-                look.of_engines(fuller).across("max", "engine").ranked(_WORST), context.legend("engine")
-            ),
+            Query(look.of_engines(fuller).across("max", "engine").ranked(_WORST), context.legend("engine")),
             do="Click for the engine's own board.",
             lines=above(bad=limit),
             size=(24, 12),

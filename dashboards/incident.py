@@ -95,7 +95,7 @@ def _demand(context: Context, look: Look, place: int) -> Pair:
             Query(demand.quantile(0.5), context.legend(said="median engine"), color=_TYPICAL),
             Query(waiting, context.legend(said="waiting"), unit=Unit.COUNT, color=_MORE, right=True),
         ),
-        do="Above 1 somebody has to wait. Clamp the gateway before the pool is full: docs/runbooks/gateway-clamp.md.",
+        do="Above 1 somebody has to wait. Clamp the gateway early: docs/runbooks/actions.md.",
         lines=above(bad=context.lines.kv_demand_ratio),
     )
 
@@ -122,7 +122,7 @@ def _cache(context: Context, look: Look, place: int) -> Pair:
                 decimals=0,
             ),
         ),
-        do=f"Below {context.lines.kv_usage_calm_ratio:.0%} memory isn't what is wrong: look at compute and network. Full"
+        do=f"Below {context.lines.kv_usage_calm_ratio:.0%} look at compute and network instead of memory. Full"
         " and nothing red below: a busy fleet, no fault.",
         lines=above(context.lines.kv_usage_calm_ratio, full),
         most=1,
@@ -144,9 +144,7 @@ def _swap(context: Context, look: Look, place: int) -> Pair:
         ),
         (
             Query(swapped, context.legend(said="sequences"), color=_WORST),
-            Query(
-                moved, context.legend("direction", said="moved"), unit=Unit.BYTES_PER_SECOND, right=True
-            ),
+            Query(moved, context.legend("direction", said="moved"), unit=Unit.BYTES_PER_SECOND, right=True),
             Query(
                 estimate,
                 context.legend(said="moved, estimate (V0)"),
@@ -181,10 +179,15 @@ def _pcie(context: Context, look: Look, place: int) -> Pair:
             Query(into.across("max"), context.legend(said="to the GPU"), color=_WORST),
             Query(out.across("max"), context.legend(said="to the host"), color=_MORE),
             Query(
-                share, context.legend(said="share by swap"), unit=Unit.RATIO, color=_OTHER, dashed=True, right=True
+                share,
+                context.legend(said="share by swap"),
+                unit=Unit.RATIO,
+                color=_OTHER,
+                dashed=True,
+                right=True,
             ),
         ),
-        do="At the line and mostly by swap: as the link above it. At the line and not by swap: somebody else on the"
+        do="At the line, mostly by swap: as the link above it. Not by swap: somebody else on the"
         " machine, docs/runbooks/PcieSaturatedByOthers.md.",
         lines=above(bad=limit),
         most=1,
@@ -236,7 +239,9 @@ def _latency(context: Context, look: Look, place: int) -> Pair:
         (
             Query(slowest, context.legend(said="TPOT p99, worst"), color=_WORST),
             Query(gap, context.legend(said="mean gap, worst"), color=_OTHER),
-            Query(look.gauge(TPOT_P99).quantile(0.5), context.legend(said="TPOT p99, median"), color=_TYPICAL),
+            Query(
+                look.gauge(TPOT_P99).quantile(0.5), context.legend(said="TPOT p99, median"), color=_TYPICAL
+            ),
             Query(
                 look.gauge(GENERATION_RATE, over="avg").across("sum"),
                 context.legend(said="tokens a second"),
@@ -245,7 +250,7 @@ def _latency(context: Context, look: Look, place: int) -> Pair:
                 right=True,
             ),
         ),
-        do="From 2 s on clients give up and send the same prompts again. The cause stands above, the consequence below.",
+        do="From 2 s on clients give up and send the same prompts again. Causes stand above, consequences below.",
         lines=above(bad=context.lines.token_interval_seconds),
         logarithmic=True,
     )
@@ -303,7 +308,13 @@ def _head_of_line(context: Context, look: Look, place: int) -> Pair:
         Unit.SECONDS,
         (
             Query(age, context.legend(said="longest")),
-            Query(blocked, context.legend(said="behind a prefill"), unit=Unit.RATIO, lines=(NEUTRAL,), decimals=0),
+            Query(
+                blocked,
+                context.legend(said="behind a prefill"),
+                unit=Unit.RATIO,
+                lines=(NEUTRAL,),
+                decimals=0,
+            ),
         ),
         (
             Query(age, context.legend(said="without a token"), color=_WORST),
@@ -312,7 +323,7 @@ def _head_of_line(context: Context, look: Look, place: int) -> Pair:
                 blocked, context.legend(said="behind a prefill"), unit=Unit.RATIO, color=_OTHER, right=True
             ),
         ),
-        do="Every stream stands behind a long prefill, behind copies, or the engine hangs: docs/runbooks/DecodeStalled.md.",
+        do="All streams stand: a long prefill, copies, or the engine hangs: docs/runbooks/DecodeStalled.md.",
         lines=above(bad=context.lines.decode_stall_seconds),
         logarithmic=True,
     )
@@ -324,7 +335,11 @@ def _engines(context: Context, look: Look) -> Visual:
 
     def column(expression: Expression, said: str, unit: Unit, colors: Sequence[Line], decimals: int) -> Query:
         return Query(
-            expression.across("max", "engine").among(worst), said, unit=unit, lines=tuple(colors), decimals=decimals
+            expression.across("max", "engine").among(worst),
+            said,
+            unit=unit,
+            lines=tuple(colors),
+            decimals=decimals,
         )
 
     return table(
@@ -332,9 +347,13 @@ def _engines(context: Context, look: Look) -> Visual:
         Query(worst, "KV asked for", unit=Unit.TIMES, lines=above(bad=lines.kv_demand_ratio), decimals=1),
         column(look.gauge(KV_USAGE), "KV in use", Unit.RATIO, above(bad=lines.kv_usage_full_ratio), 0),
         column(look.gauge(SWAPPED), "Swapped out", Unit.COUNT, beyond(lines.swapped_sequences), 0),
-        column(look.gauge(PINGPONG), "Preempted again", Unit.RATIO, above(bad=lines.repeat_preemption_ratio), 0),
+        column(
+            look.gauge(PINGPONG), "Preempted again", Unit.RATIO, above(bad=lines.repeat_preemption_ratio), 0
+        ),
         column(look.gauge(TPOT_P99), "TPOT p99", Unit.SECONDS, above(bad=lines.token_interval_seconds), 2),
-        column(look.gauge(TOKEN_INTERVAL), "Mean gap", Unit.SECONDS, above(bad=lines.token_interval_seconds), 2),
+        column(
+            look.gauge(TOKEN_INTERVAL), "Mean gap", Unit.SECONDS, above(bad=lines.token_interval_seconds), 2
+        ),
         column(look.gauge(TOKEN_AGE), "Last token", Unit.SECONDS, above(bad=lines.decode_stall_seconds), 0),
         do="Click an engine for its own board.",
         columns=(*context.settings.cluster_labels, "engine"),

@@ -41,6 +41,8 @@ def normalise(dashboard: Mapping[str, Any]) -> Json:
     """
     made = _without(dashboard, _DASHBOARD_DEAD)
     made["schemaVersion"] = SCHEMA_VERSION
+    if "timepicker" in made:
+        made["timepicker"] = _without(made["timepicker"], {"time_options"})
     made["panels"] = [_panel(panel) for panel in made.get("panels", [])]
     made["templating"] = {"list": [_variable(each) for each in made.get("templating", {}).get("list", [])]}
     cleaned: Json = _clean(made)
@@ -78,7 +80,11 @@ def _clean(what: Any) -> Any:  # noqa: ANN401 -- JSON
     """Without nulls, but for the value of a threshold's first step, which is null by definition."""
     if isinstance(what, Mapping):
         step = set(what) == {"color", "value"}
-        return {key: _clean(what[key]) for key in sorted(what) if what[key] is not None or (step and key == "value")}
+        return {
+            key: _clean(what[key])
+            for key in sorted(what)
+            if what[key] is not None or (step and key == "value")
+        }
     if isinstance(what, list):
         return [_clean(each) for each in what]
     return what

@@ -78,7 +78,8 @@ def joined(queries: Sequence[Query], columns: Sequence[str], hidden: Sequence[st
     """A table's queries as its columns; of a query without a legend labels alone are shown."""
     several = len(queries) > 1
     values = {
-        f"Value #{reference(index)}" if several else "Value": query.legend for index, query in enumerate(queries)
+        f"Value #{reference(index)}" if several else "Value": query.legend
+        for index, query in enumerate(queries)
     }
     unnamed = [value for value, legend in values.items() if not legend]
     return [

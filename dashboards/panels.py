@@ -1,8 +1,8 @@
 """Grafana's panels, on top of grafanalib: the one file that knows it.
 
-grafanalib 0.7.1 writes what Grafana 6 read. Here stand the panel types that it gets wrong or hasn't got, as classes on its
-own extension point, and factories that leave nothing out: every panel has a title, a unit, a description, and the board's
-data source.
+grafanalib 0.7.1 writes what Grafana 6 read. Here stand the panel types that it gets wrong or hasn't got, as classes on
+its own extension point, and factories that leave nothing out: every panel has a title, a unit, a description, and the
+board's data source.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import attr
-from grafanalib import core
-from grafanalib._gen import DashboardEncoder
+from grafanalib import core  # type: ignore[import-untyped]
+from grafanalib._gen import DashboardEncoder  # type: ignore[import-untyped]
 
+from alerts.runbooks import BASE
+from dashboards import options
 from dashboards.normalise import Json, normalise
 from dashboards.overrides import column_overrides, joined, override_of, reference, steps
 from dashboards.shape import CALM, Line, Query, Unit, absent, description
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS = 24
-_REDUCE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
-_HIDE = {"legend": False, "tooltip": False, "viz": False}
-_AXIS_PIXELS, _LEGEND_PIXELS = 80, 430
-_TOOLTIP = {"mode": "multi", "sort": "desc", "hideZeros": False}
 
 
 @attr.s(kw_only=True)
@@ -71,6 +69,10 @@ class Visual(core.Panel):  # type: ignore[misc] # grafanalib has no types
         return made
 
 
+_UNTYPED: Any = Visual
+"""Fields of grafanalib's class are unknown to type checkers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of panels, left to right; they wrap where they are wider than the board."""
@@ -98,28 +100,8 @@ def time_series(
 
     ``aligned``: axes and legend are so wide that the same time stands below itself from panel to panel.
     """
-    legend: Json = {"calcs": ["lastNotNull", "max"], "displayMode": "table", "placement": "bottom", "showLegend": True}
-    if aligned:
-        legend |= {"placement": "right", "width": _LEGEND_PIXELS}
     drawn = [line.value for line in lines if line.value is not None]
-    custom = {
-        "axisLabel": "",
-        "axisPlacement": "auto",
-        "axisWidth": _AXIS_PIXELS if aligned else None,
-        "axisSoftMax": max(drawn) * 1.1 if drawn and max(drawn) > 0 else None,
-        "drawStyle": "line",
-        "fillOpacity": 40 if stacked else 8 if aligned else 0,
-        "gradientMode": "none",
-        "hideFrom": _HIDE,
-        "lineInterpolation": "linear",
-        "lineWidth": 0 if stacked else 1,
-        "pointSize": 4,
-        "scaleDistribution": {"log": 10, "type": "log"} if logarithmic else {"type": "linear"},
-        "showPoints": "auto",
-        "spanNulls": False,
-        "stacking": {"group": "A", "mode": "normal" if stacked else "none"},
-        "thresholdsStyle": {"mode": "dashed" if drawn else "off"},
-    }
+    custom = options.lines(drawn, stacked=stacked, aligned=aligned, logarithmic=logarithmic)
     return _visual(
         "timeseries",
         title,
@@ -133,10 +115,7 @@ def time_series(
         links=links,
         custom=custom,
         colors="palette-classic",
-        options={
-            "legend": legend,
-            "tooltip": _TOOLTIP,
-        },
+        options={"legend": options.legend(aligned=aligned), "tooltip": options.TOOLTIP},
     )
 
 
@@ -164,17 +143,7 @@ def stat(
         decimals=decimals,
         links=links,
         instant=True,
-        options={
-            "colorMode": "background" if background else "value",
-            "graphMode": "none",
-            "justifyMode": "auto",
-            "orientation": "auto",
-            "percentChangeColorMode": "standard",
-            "reduceOptions": _REDUCE,
-            "showPercentChange": False,
-            "textMode": "value_and_name" if names else "value",
-            "wideLayout": True,
-        },
+        options=options.stat(names=names, background=background),
     )
 
 
@@ -201,19 +170,7 @@ def bar_gauge(
         most=most,
         links=links,
         instant=True,
-        options={
-            "displayMode": "basic",
-            "legend": {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": False},
-            "maxVizHeight": 300,
-            "minVizHeight": 16,
-            "minVizWidth": 8,
-            "namePlacement": "top",
-            "orientation": "horizontal",
-            "reduceOptions": _REDUCE,
-            "showUnfilled": True,
-            "sizing": "auto",
-            "valueMode": "color",
-        },
+        options=options.BARS,
     )
 
 
@@ -229,16 +186,8 @@ def state_timeline(
         do=do,
         lines=(CALM, Line(1, bad)),
         size=size,
-        custom={"fillOpacity": 70, "hideFrom": _HIDE, "insertNulls": False, "lineWidth": 0, "spanNulls": False},
-        options={
-            "alignValue": "left",
-            "legend": {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": False},
-            "mergeValues": True,
-            "perPage": 20,
-            "rowHeight": 0.8,
-            "showValue": "never",
-            "tooltip": {"mode": "single", "sort": "none", "hideZeros": False},
-        },
+        custom=options.LANES_CUSTOM,
+        options=options.LANES,
     )
 
 
@@ -251,7 +200,7 @@ def table(
     hidden: Sequence[str] = (),
     links: Sequence[Json] = (),
 ) -> Visual:
-    """A line for each subject: ``columns`` are the labels that say which, then one for each query, named by its legend."""
+    """A line for each subject: ``columns`` are labels that say which, then one for each query, named by its legend."""
     made = _visual(
         "table",
         title,
@@ -262,16 +211,13 @@ def table(
         size=size,
         instant=True,
         as_table=True,
-        custom={
-            "align": "auto",
-            "cellOptions": {"type": "auto"},
-            "filterable": False,
-            "inspect": False,
-        },
-        options={"cellHeight": "sm", "footer": {"countRows": False, "fields": "", "reducer": ["sum"], "show": False}, "showHeader": True},
+        custom=options.TABLE_CUSTOM,
+        options=options.TABLE,
     )
-    return attr.evolve(
-        made, overrides=column_overrides(queries, columns, links), transformations=joined(queries, columns, hidden)
+    return _changed(
+        made,
+        overrides=column_overrides(queries, columns, links),
+        transformations=joined(queries, columns, hidden),
     )
 
 
@@ -288,7 +234,7 @@ def _visual(
     links: Sequence[Json] = (),
     **more: Any,  # noqa: ANN401 -- fields of Visual
 ) -> Visual:
-    return Visual(
+    made: Visual = _UNTYPED(
         kind=kind,
         title=title,
         unit=unit,
@@ -312,11 +258,17 @@ def _visual(
         ],
         **more,
     )
+    return made
+
+
+def _changed(panel: Visual, **changes: Any) -> Visual:  # noqa: ANN401 -- fields of Visual
+    made: Visual = attr.evolve(panel, **changes)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A list to pick from at the top of a board, filled by ``query``. ``several``: any number of values, all unless told."""
+    """A list to pick from, filled by ``query``. ``several``: any number of values, all unless told."""
 
     name: str
     label: str
@@ -326,7 +278,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A dashboard. ``uid`` is what links know it by and never changes; ``annotations`` are Grafana's."""
+    """A dashboard. ``uid`` is what links know it by and never changes; ``annotations`` are Grafana's.
+
+    ``runbooks``: where they are served, put for their folder in what panels say.
+    """
 
     title: str
     uid: str
@@ -335,6 +290,7 @@ class Board:
     rows: tuple[Row, ...]
     annotations: tuple[Json, ...] = ()
     since: str = "now-1h"
+    runbooks: str = BASE
 
     def to_json(self) -> Json:
         """As Grafana 10.4 and later reads it."""
@@ -353,7 +309,8 @@ class Board:
             links=[_LINK],
             panels=list(_placed(self.rows)),
         ).auto_panel_ids()
-        return normalise(json.loads(json.dumps(made.to_json_data(), cls=DashboardEncoder)))
+        text = json.dumps(made.to_json_data(), cls=DashboardEncoder)
+        return normalise(json.loads(text.replace(f"{BASE}/", f"{self.runbooks.rstrip('/')}/")))
 
 
 TITLE = "thrashold"
@@ -394,7 +351,10 @@ def _placed(rows: Sequence[Row]) -> Iterator[core.Panel]:
             place = core.GridPos(h=1, w=COLUMNS, x=0, y=top)
             inside = list(_flowing(row.panels, top + 1))
             yield core.RowPanel(
-                title=row.title, collapsed=row.collapsed, gridPos=place, panels=inside if row.collapsed else []
+                title=row.title,
+                collapsed=row.collapsed,
+                gridPos=place,
+                panels=inside if row.collapsed else [],
             )
             top += 1
         if row.collapsed:
@@ -410,5 +370,5 @@ def _flowing(panels: Sequence[Visual], top: int) -> Iterator[Visual]:
         wide, high = panel.size
         if left + wide > COLUMNS:
             top, left, height = top + height, 0, 0
-        yield attr.evolve(panel, gridPos=core.GridPos(h=high, w=wide, x=left, y=top))
+        yield _changed(panel, gridPos=core.GridPos(h=high, w=wide, x=left, y=top))
         left, height = left + wide, max(height, high)

@@ -100,5 +100,3 @@ _Dumper.add_representer(str, _text)
 
 def _yaml(what: Json) -> str:
     return HEAD + yaml.dump(what, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
-
-

@@ -3,8 +3,8 @@
     look = Look(Rendering(), follows=("engine",))
     look.gauge(KV_USAGE, peak=True).across("max", "engine")
 
-Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped. Gauges are read
-over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one zooms
+Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped. Gauges are
+read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one zooms
 out, and what is gone is gone after a minute.
 """
 
@@ -184,4 +184,3 @@ def interpolated(text: str, variables: Mapping[str, str], window: str) -> str:
 
 def _merged(one: tuple[Signal, ...], other: tuple[Signal, ...]) -> tuple[Signal, ...]:
     return tuple(dict.fromkeys((*one, *other)))
-

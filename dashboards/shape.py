@@ -63,7 +63,7 @@ def below(bad: float, warning: float | None = None) -> tuple[Line, ...]:
 class Query:
     """An expression and how it is shown; what is None is as the panel says.
 
-    ``legend``: Grafana's pattern, labels in double braces. ``color``: a fixed one for all of its series. ``band``: filled
+    ``legend``: Grafana's pattern, labels in double braces. ``color``: a fixed one for all its series. ``band``: filled
     down to the query before it.
     """
 

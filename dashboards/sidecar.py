@@ -37,9 +37,7 @@ _STALE_SECONDS = 15.0
 def board(context: Context) -> Board:
     """The board for these settings."""
     look = context.look("instance")
-    instances = Variable(
-        "instance", "Sidecar", variable(context.settings.rendering, BUILD_INFO, "instance")
-    )
+    instances = Variable("instance", "Sidecar", variable(context.settings.rendering, BUILD_INFO, "instance"))
     return Board(
         "Sidecar",
         UID,
@@ -156,7 +154,8 @@ def _work(context: Context, look: Look) -> tuple[Visual, ...]:
             "Derivations that broke off",
             Unit.PER_SECOND,
             Query(
-                look.rate(DERIVE_ERRORS).across("sum", "instance", "phenomenon"), f"{_INSTANCE} {{{{phenomenon}}}}"
+                look.rate(DERIVE_ERRORS).across("sum", "instance", "phenomenon"),
+                f"{_INSTANCE} {{{{phenomenon}}}}",
             ),
             do="A bug that costs one phenomenon's signals: please report it with the log's lines.",
             size=(8, 8),
@@ -209,7 +208,9 @@ def _recorder(context: Context, look: Look) -> tuple[Visual, ...]:
             "Writes",
             Unit.COUNT,
             Query(look.gauge(RECORDER_UP, over="min"), f"{_INSTANCE}: 1 while it writes"),
-            Query(look.rate(RECORDER_DROPPED), f"{_INSTANCE} cycles missing", unit=Unit.PER_SECOND, right=True),
+            Query(
+                look.rate(RECORDER_DROPPED), f"{_INSTANCE} cycles missing", unit=Unit.PER_SECOND, right=True
+            ),
             do="0: the disk is full or gone; its log says which.",
             lines=below(1),
             most=1,
@@ -228,7 +229,7 @@ def _signals(context: Context, look: Look) -> Visual:
     return table(
         "Signals that have a value, by how sure they are",
         Query(told, "Sidecars", lines=(CALM,), decimals=0),
-        do="What isn't here has no value now: docs/engines.md says which engine gives what, and why the rest is absent.",
+        do="What isn't here has no value now: docs/engines.md says which engine gives what, and why not.",
         columns=("signal", "confidence", "method"),
         hidden=context.settings.cluster_labels,
         size=(24, 12),

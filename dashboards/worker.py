@@ -6,12 +6,20 @@ from dashboards import worker_machine
 from dashboards.context import WORKER_UID, Context
 from dashboards.panels import Board, Row, Visual, stat, state_timeline, time_series
 from dashboards.queries import Look
-from dashboards.shape import CALM, NEUTRAL, Query, Unit, above, below, beyond
+from dashboards.shape import CALM, Query, Unit, above, below, beyond
 from exporter.derive.aborts import CLIENT_ABORTS
 from exporter.derive.blocks import KV_BLOCKS, KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, TAIL_BYTES, TAIL_TOKENS, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION, HEADROOM
-from exporter.derive.latency import QUEUE_P99, SATURATED, TOKEN_INTERVAL, TPOT_P50, TPOT_P99, TTFT_P50, TTFT_P99
+from exporter.derive.latency import (
+    QUEUE_P99,
+    SATURATED,
+    TOKEN_INTERVAL,
+    TPOT_P50,
+    TPOT_P99,
+    TTFT_P50,
+    TTFT_P99,
+)
 from exporter.derive.pingpong import PINGPONG
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING, TOKENS_PER_PREEMPTION, WASTED_WORK
 from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFILL_RATIO, PREFIX_HITS
@@ -120,7 +128,7 @@ def _states(look: Look) -> Visual:
     return state_timeline(
         "States",
         *(Query(look.gauge(signal).across("max"), said) for signal, said in flags),
-        do="Frozen, deadlocked and leaking need a restart: docs/runbooks/engine-restart.md. Numbers behind the first"
+        do="Frozen, deadlocked and leaking need a restart: docs/runbooks/actions.md. Numbers behind the first"
         " are in Preemption, behind the others in What clients feel.",
         size=(24, 5),
     )
@@ -310,7 +318,9 @@ def _queue(context: Context, look: Look) -> tuple[Visual, ...]:
 def _fragmentation(context: Context, look: Look) -> tuple[Visual, ...]:
     def bound(name: str) -> Query:
         expression = look.gauge(TAIL_TOKENS, where=(("bound", name),)).across("sum")
-        return Query(expression, name, band=name in ("high", "max"), color=_BOUNDS[name], dashed=name in ("min", "max"))
+        return Query(
+            expression, name, band=name in ("high", "max"), color=_BOUNDS[name], dashed=name in ("min", "max")
+        )
 
     return (
         time_series(

@@ -194,7 +194,9 @@ def probe(look: Look) -> tuple[Visual, ...]:
             "Preemptions of sequences that were preempted before",
             Unit.PER_SECOND,
             Query(look.rate(REPEATS), RANK),
-            Query(look.gauge(TOKENS_BETWEEN, over="min"), f"{RANK} tokens between", unit=Unit.COUNT, right=True),
+            Query(
+                look.gauge(TOKENS_BETWEEN, over="min"), f"{RANK} tokens between", unit=Unit.COUNT, right=True
+            ),
             do="Exact ping-pong. Few tokens between: clamp what comes.",
             size=(8, 8),
         ),

@@ -1,10 +1,10 @@
-"""Rules for boards, after those of Grafana's dashboard-linter: the board alone, what metrics mean is the alerts' linter's.
+"""Rules for boards, after those of Grafana's dashboard-linter. What metrics mean is the alerts' linter's.
 
 Left out of that linter's rules, and why:
 
-- template-job-rule, template-instance-rule, target-job-rule, target-instance-rule: a sidecar watches several engines, and
-  an engine is told by ``cluster`` and ``engine`` wherever it is scraped; only the Sidecar board speaks of instances.
-- target-counter-agg-rule and target-logql-rule: panels are made of signals that know whether they are counters; no LogQL.
+- template-job-rule, template-instance-rule, target-job-rule, target-instance-rule: a sidecar watches several engines,
+  and an engine is told by ``cluster`` and ``engine`` wherever it is scraped. The Sidecar board has instances.
+- target-counter-agg-rule, target-logql-rule: panels are made of signals that know what they count; no LogQL.
 - template-label-promql-rule: a query's variables are tried on a real Prometheus by the tests instead.
 """
 

@@ -13,7 +13,7 @@ _OLDEST_SCHEMA = 39
 
 def template_datasource(board: Board) -> Iterator[str]:
     """One variable picks the data source, so that the board works in any Grafana."""
-    names = [each["name"] for each in _variables(board) if each.get("type") == "datasource"]
+    names = [str(each["name"]) for each in _variables(board) if each.get("type") == "datasource"]
     if names != ["datasource"]:
         yield f"one variable named datasource is to pick the data source: there are {', '.join(names) or 'none'}"
 

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dashboards.lint.finding import Panel
 
-KINDS = ("timeseries", "stat", "bargauge", "table", "state-timeline", "status-history", "heatmap", "gauge", "text")
+KINDS = (
+    "timeseries",
+    "stat",
+    "bargauge",
+    "table",
+    "state-timeline",
+    "status-history",
+    "heatmap",
+    "gauge",
+    "text",
+)
 """Types that are no Angular plugin and need no installation."""
 _RATE = re.compile(r"\b(?:rate|irate|increase)\s*\([^\[]*\[([^\]]+)\]")
 _OF_OBJECTIVES = re.compile(r"_slo_events_total\{")

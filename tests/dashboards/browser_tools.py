@@ -38,7 +38,7 @@ def install() -> None:
         text=True,
         timeout=_INSTALL_SECONDS,
         check=False,
-        preexec_fn=lambda: os.nice(10),  # noqa: PLW1509 -- no threads here
+        preexec_fn=lambda: os.nice(10),
     )
     if done.returncode:
         raise RuntimeError(f"npm install failed:\n{done.stderr}")

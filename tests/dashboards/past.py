@@ -1,7 +1,7 @@
 """A past in which engines of all kinds were watched, each in a cluster of its own, for boards to be tried on.
 
-``v0``, ``v1``, ``dp2``, ``sglang`` are recordings and written pages, played through the sidecar's cycle; ``v1`` has GPUs, the
-others none. ``made-up`` has a series for every signal, so that rows of rare sources are tried too.
+``v0``, ``v1``, ``dp2``, ``sglang`` are recordings and written pages, played through the sidecar's cycle; ``v1`` has
+GPUs, the others none. ``made-up`` has a series for every signal, so that rows of rare sources are tried too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ def past(expressions: Iterable[str]) -> Scraped:
         last = snapshots[-1].at
         for snapshot in snapshots:
             kept.add_snapshot(
-                snapshot, END + snapshot.at - last, cluster=cluster, instance=f"{cluster}:9807", job="thrashold"
+                snapshot,
+                END + snapshot.at - last,
+                cluster=cluster,
+                instance=f"{cluster}:9807",
+                job="thrashold",
             )
     _make_up(kept, expressions)
     return kept

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -24,6 +23,7 @@ KINDS = {
     "state-timeline": "statetimeline",
 }
 """The panel types that are used, and the folders of their types."""
+_ASKED = {"expr", "step", "tagKeys", "textFormat", "titleFormat"}
 _MADE = browser_tools.HOME / "schema"
 SHIPPED = browser_tools.ROOT / "deploy" / "grafana" / "dashboards"
 
@@ -46,14 +46,20 @@ def make() -> None:
             "--type",
             "Root",
             "--no-type-check",
-            "--additional-properties",
             "--out",
             out,
         )
 
 
 _TSCONFIG = json.dumps(
-    {"compilerOptions": {"module": "esnext", "moduleResolution": "bundler", "strict": True, "skipLibCheck": True}}
+    {
+        "compilerOptions": {
+            "module": "esnext",
+            "moduleResolution": "bundler",
+            "strict": True,
+            "skipLibCheck": True,
+        }
+    }
 )
 
 
@@ -66,7 +72,9 @@ def _entries() -> dict[str, str]:
     }
     for kind, folder in KINDS.items():
         path = types / f"raw/composable/{folder}/panelcfg/x/types.gen"
-        own = " custom: t.FieldConfig;" if "FieldConfig" in path.with_name("types.gen.d.ts").read_text() else ""
+        own = (
+            " custom: t.FieldConfig;" if "FieldConfig" in path.with_name("types.gen.d.ts").read_text() else ""
+        )
         found[kind] = f"import * as t from '{path}';\nexport interface Root {{ options: t.Options;{own} }}\n"
     return found
 
@@ -75,13 +83,21 @@ def errors(board: dict[str, Any]) -> Iterator[str]:
     """What Grafana's types say against a board. Types call what has a default required: that alone is let pass."""
     schema = {name: json.loads((_MADE / f"{name}.json").read_text()) for name in ("board", *KINDS)}
     whole = {key: value for key, value in board.items() if key != "panels"}
+    # what an annotation asks its data source for is that source's own, of which the types know nothing
+    marks = [
+        {key: value for key, value in each.items() if key not in _ASKED}
+        for each in board["annotations"]["list"]
+    ]
+    whole["annotations"] = {"list": marks}
     yield from _said("board", schema["board"], "dashboard", whole)
     for panel in panels_of(board):
         title, kind = panel["title"], panel["type"]
         yield from _said(title, schema["board"], "panel", panel)
         yield from _said(title, schema[kind], "options", panel["options"])
         if "custom" in schema[kind]["definitions"]["Root"]["properties"]:
-            yield from _said(title, schema[kind], "custom", panel["fieldConfig"]["defaults"].get("custom", {}))
+            yield from _said(
+                title, schema[kind], "custom", panel["fieldConfig"]["defaults"].get("custom", {})
+            )
 
 
 def _said(where: str, schema: dict[str, Any], part: str, value: object) -> Iterator[str]:
@@ -97,7 +113,9 @@ def main() -> int:
     browser_tools.install()
     make()
     found = [
-        f"{path.name}: {error}" for path in sorted(SHIPPED.glob("*.json")) for error in errors(json.loads(path.read_text()))
+        f"{path.name}: {error}"
+        for path in sorted(SHIPPED.glob("*.json"))
+        for error in errors(json.loads(path.read_text()))
     ]
     sys.stdout.write("\n".join([*found, f"{len(found)} errors"]) + "\n")
     return 1 if found else 0

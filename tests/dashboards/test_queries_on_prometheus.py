@@ -92,9 +92,11 @@ def test_what_is_told_is_shown_bounded_and_named(kept: Scraped, prometheus: Prom
                 wrong.append(f"{asked}: empty in {cluster}: {text}")
             if len(of[cluster]) > _MOST_SERIES and asked.target["format"] != "table":
                 wrong.append(f"{asked}: {len(of[cluster])} series in {cluster}")
-            for label in _LEGEND.findall(asked.target["legendFormat"]):
-                if any(not labels.get(label) for labels in of[cluster]):
-                    wrong.append(f"{asked}: no label {label} in {cluster}")
+            wrong += [
+                f"{asked}: no label {label} in {cluster}"
+                for label in _LEGEND.findall(asked.target["legendFormat"])
+                if any(not labels.get(label) for labels in of[cluster])
+            ]
         if "" in of:
             wrong.append(f"{asked}: series of no cluster: {text}")
     panels = {f"{asked.board} / {asked.panel}" for asked in ASKED if SELECTOR.search(asked.text)}

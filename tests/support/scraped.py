@@ -62,7 +62,9 @@ class Scraped:
         """All of it, family by family."""
         with file.open("w", encoding="utf-8") as out:
             for name, family in sorted(self.series.items()):
-                kind, head = ("counter", name.removesuffix("_total")) if name.endswith("_total") else ("gauge", name)
+                kind, head = (
+                    ("counter", name.removesuffix("_total")) if name.endswith("_total") else ("gauge", name)
+                )
                 out.write(f"# TYPE {head} {kind}\n")
                 for labels, points in family.items():
                     out.writelines(f"{name}{{{labels}}} {value!r} {at:.3f}\n" for at, value in points)
