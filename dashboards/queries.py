@@ -4,8 +4,8 @@
     look.gauge(KV_USAGE, peak=True).across("max", "engine")
 
 Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped. Gauges are
-read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one zooms
-out, and what is gone is gone after a minute.
+read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one
+zooms out, and what is gone is gone after a minute.
 """
 
 from __future__ import annotations
@@ -93,7 +93,13 @@ class Look:
     follows: tuple[str, ...] = ()
 
     def gauge(
-        self, signal: Signal, *, where: Where = (), peak: bool = False, over: str = "max"
+        self,
+        signal: Signal,
+        *,
+        where: Where = (),
+        peak: bool = False,
+        over: str = "max",
+        window: str = WINDOW,
     ) -> Expression:
         """A gauge; ``over``: max, min or avg of a time, and of the copies of several scrapes. Raises ValueError.
 
@@ -104,10 +110,10 @@ class Look:
             raise ValueError(f"{signal.full_name} is a counter: take its rate")
         if peak and not signal.peak:
             raise ValueError(f"{signal.full_name} has no {PEAK_SUFFIX} twin")
-        plain = self._over(signal.full_name, signal, where, over)
+        plain = self._over(signal.full_name, signal, where, over, window)
         if not peak:
             return plain
-        twin = self._over(signal.full_name + PEAK_SUFFIX, signal, where, over)
+        twin = self._over(signal.full_name + PEAK_SUFFIX, signal, where, over, window)
         return replace(plain, text=f"({twin.text} or {plain.text})")
 
     def rate(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
@@ -137,9 +143,9 @@ class Look:
             "max", f"{function}({self.selector(signal.full_name, signal, where)}[{window}])", signal, where
         )
 
-    def _over(self, name: str, signal: Signal, where: Where, over: str) -> Expression:
+    def _over(self, name: str, signal: Signal, where: Where, over: str, window: str) -> Expression:
         return self._single(
-            over, f"{over}_over_time({self.selector(name, signal, where)}[{WINDOW}])", signal, where
+            over, f"{over}_over_time({self.selector(name, signal, where)}[{window}])", signal, where
         )
 
     def _single(self, operator: str, text: str, signal: Signal, where: Where) -> Expression:

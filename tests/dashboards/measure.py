@@ -40,7 +40,7 @@ def main() -> int:
         file = Path(scratch) / "past.om"
         texts = [str(target["expr"]) for _, target in asked]
         samples = _write(file, texts, given.workers, given.gpus, given.hours)
-        with serving(file, Path(scratch)) as prometheus:
+        with serving(file, Path(scratch), fill_seconds=3600) as prometheus:
             step = max(SCRAPE, math.ceil(given.hours * 3600 / POINTS))
             window = f"{max(step + SCRAPE, 4 * SCRAPE)}s"
             took: dict[str, float] = {}
