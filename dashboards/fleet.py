@@ -27,6 +27,8 @@ _LISTED = 20
 _HOUR, _SHORT = "1h", "5m"
 """Of burn rates: the windows of the fastest alert."""
 _BURN = above(1, 14.4)
+_FINEST, _FINEST_BURN = "2m", "5m"
+"""Between two points: a thousand engines cost by the point. Nothing is lost: what is read spans that time."""
 _OBJECTIVES = (("ttft", "first tokens"), ("tpot", "pace of tokens"))
 
 
@@ -140,6 +142,7 @@ def _objectives(context: Context, look: Look) -> tuple[Visual, ...]:
             ),
             do="1 is what the month's budget allows, 14.4 pages. See which engines are slow, below.",
             lines=_BURN,
+            finest=_FINEST_BURN,
         )
         for slo, said in _OBJECTIVES
     )
@@ -214,7 +217,7 @@ def _listed(context: Context, look: Look) -> Visual:
 
 
 def _room(context: Context, look: Look) -> tuple[Visual, ...]:
-    usage = look.gauge(KV_USAGE, peak=True)
+    usage = look.gauge(KV_USAGE)
     return (
         time_series(
             "KV cache in use",
@@ -222,6 +225,7 @@ def _room(context: Context, look: Look) -> tuple[Visual, ...]:
             Query(usage.across("max"), context.legend(said="fullest")),
             Query(usage.across("avg"), context.legend(said="mean")),
             Query(usage.across("min"), context.legend(said="emptiest")),
+            finest=_FINEST,
             do="Far apart: the router doesn't spread requests by what they hold.",
             lines=above(context.lines.kv_usage_calm_ratio, context.lines.kv_usage_full_ratio),
             size=(8, 8),
@@ -231,6 +235,7 @@ def _room(context: Context, look: Look) -> tuple[Visual, ...]:
             "Tokens of KV that are left",
             Unit.COUNT,
             Query(look.gauge(HEADROOM, over="min").across("sum"), context.legend()),
+            finest=_FINEST,
             do="Below 0 the fleet has accepted more than it can hold: admit less, or add engines.",
             lines=below(0),
             size=(8, 8),
@@ -240,6 +245,7 @@ def _room(context: Context, look: Look) -> tuple[Visual, ...]:
             "Tokens generated a second",
             Unit.COUNT,
             Query(look.gauge(GENERATION_RATE, over="avg").across("sum"), context.legend()),
+            finest=_FINEST,
             do="Falls while more sequences run: work is thrown away somewhere.",
             size=(8, 8),
         ),
@@ -256,6 +262,7 @@ def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
             Unit.RATIO,
             Query(saturation.across("max", "direction"), context.legend("direction")),
             Query(look.gauge(SWAP_SHARE).across("max"), context.legend(said="share by swap"), dashed=True),
+            finest=_FINEST,
             do="At the line: the bars say whose links, the engine's board whether it is swap.",
             lines=above(bad=limit),
             most=1,
@@ -265,6 +272,7 @@ def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
             Unit.COUNT,
             Query(fuller.compared(">", limit).across("sum"), context.legend(said="at the line")),
             Query(look.gauge(PCIE_DOWNGRADED).across("sum"), context.legend(said="downgraded")),
+            finest=_FINEST,
             do="One machine's: its neighbours or its slots. All: swap or offload. docs/runbooks/PcieLinkDowngraded.md.",
         ),
         bar_gauge(
@@ -289,6 +297,7 @@ def _gateways(context: Context, look: Look) -> tuple[Visual, ...]:
                 look.rate(GATEWAY_REQUESTS).across("sum", "gateway", "outcome"),
                 context.legend("gateway", "outcome"),
             ),
+            finest=_FINEST,
             do="client_left and timeout rise: clients wait too long. rejected and overflow: limits at work.",
             stacked=True,
         ),
@@ -296,6 +305,7 @@ def _gateways(context: Context, look: Look) -> tuple[Visual, ...]:
             "Attempts for an answer",
             Unit.TIMES,
             Query(look.gauge(AMPLIFICATION), context.legend("gateway")),
+            finest=_FINEST,
             do="Clients come again faster than they are answered: docs/runbooks/RetryStorm.md.",
             lines=above(bad=context.lines.retry_amplification_ratio),
         ),

@@ -8,6 +8,8 @@ from dashboards.normalise import Json
 
 _REDUCE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _HIDE = {"legend": False, "tooltip": False, "viz": False}
+_SEEN = 1e-6
+"""A line that lies lower is at 0: it asks for no room above it."""
 _AXIS_PIXELS, _LEGEND_PIXELS = 80, 430
 _NO_LEGEND = {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": False}
 TOOLTIP = {"mode": "multi", "sort": "desc", "hideZeros": False}
@@ -54,7 +56,7 @@ def lines(drawn: Sequence[float], *, stacked: bool, aligned: bool, logarithmic: 
     return {
         "axisLabel": "",
         "axisPlacement": "auto",
-        "axisSoftMax": max(drawn) * 1.1 if drawn and max(drawn) > 0 else None,
+        "axisSoftMax": max(drawn) * 1.1 if drawn and max(drawn) > _SEEN else None,
         "axisWidth": _AXIS_PIXELS if aligned else None,
         "drawStyle": "line",
         "fillOpacity": 40 if stacked else 8 if aligned else 0,

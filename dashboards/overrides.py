@@ -35,7 +35,7 @@ def override_of(index: int, queries: Sequence[Query]) -> list[Json]:
         # the panel's lines and its end of the axis are of the left one
         properties += [
             _property("custom.axisPlacement", "right"),
-            _property("custom.axisSoftMax", 0),
+            _property("custom.axisSoftMax", 1 if query.unit is Unit.RATIO else 0),
             _property("custom.fillOpacity", 0),
             _property("custom.scaleDistribution", {"type": "linear"}),
             _property("custom.thresholdsStyle", {"mode": "off"}),

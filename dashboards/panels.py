@@ -95,10 +95,12 @@ def time_series(
     links: Sequence[Json] = (),
     aligned: bool = False,
     logarithmic: bool = False,
+    finest: str | None = None,
 ) -> Visual:
     """Values over time. ``lines`` are drawn where they have a value; the axis reaches them.
 
-    ``aligned``: axes and legend are so wide that the same time stands below itself from panel to panel.
+    ``finest``: the least time between two points, where there are so many series that each costs. ``aligned``: axes and
+    legend are so wide that the same time stands below itself from panel to panel.
     """
     drawn = [line.value for line in lines if line.value is not None]
     custom = options.lines(drawn, stacked=stacked, aligned=aligned, logarithmic=logarithmic)
@@ -110,6 +112,7 @@ def time_series(
         do=do,
         lines=lines,
         size=size,
+        interval=finest,
         least=None if logarithmic else least,
         most=most,
         links=links,

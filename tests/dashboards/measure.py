@@ -35,16 +35,18 @@ def main() -> int:
     parser.add_argument("--hours", type=float, default=6.0)
     given = parser.parse_args()
     board = boards(PackSettings())[given.board].to_json()
-    asked = [(panel["title"], target) for panel in panels_of(board) for target in panel["targets"]]
+    asked = [(panel, target) for panel in panels_of(board) for target in panel["targets"]]
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "past.om"
         texts = [str(target["expr"]) for _, target in asked]
         samples = _write(file, texts, given.workers, given.gpus, given.hours)
         with serving(file, Path(scratch), fill_seconds=3600) as prometheus:
-            step = max(SCRAPE, math.ceil(given.hours * 3600 / POINTS))
-            window = f"{max(step + SCRAPE, 4 * SCRAPE)}s"
             took: dict[str, float] = {}
-            for title, target in asked:
+            for panel, target in asked:
+                title = panel["title"]
+                finest = 60 * int(panel.get("interval", "0m").removesuffix("m"))
+                step = max(SCRAPE, finest, math.ceil(given.hours * 3600 / POINTS))
+                window = f"{max(step + SCRAPE, 4 * SCRAPE)}s"
                 picked = {
                     "cluster": ".*",
                     "engine": "engine-0" if given.board == "worker" else ".*",

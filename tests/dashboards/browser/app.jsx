@@ -33,7 +33,7 @@ function variable(told) {
 
 function item(panel) {
   const { x, y, w: width, h: height } = panel.gridPos;
-  const queries = new SceneQueryRunner({ datasource: SOURCE, queries: panel.targets });
+  const queries = new SceneQueryRunner({ datasource: SOURCE, queries: panel.targets, minInterval: panel.interval });
   const body = new VizPanel({
     title: panel.title, description: panel.description, pluginId: `drawn-${panel.type}`, options: panel.options,
     fieldConfig: panel.fieldConfig,
