@@ -21,7 +21,7 @@ from dashboards.queries import interpolated
 from exporter.catalogue import SIGNALS
 from exporter.signal import PEAK_SUFFIX, Kind, Signal
 from tests.dashboards.past import SELECTOR, matched
-from tests.support.prometheus import serving
+from tests.support.prometheus import add_blocks, serving
 
 END, SCRAPE, POINTS = 1_790_000_000, 15, 1000
 
@@ -40,7 +40,8 @@ def main() -> int:
         file = Path(scratch) / "past.om"
         texts = [str(target["expr"]) for _, target in asked]
         samples = _write(file, texts, given.workers, given.gpus, given.hours)
-        with serving(file, Path(scratch), fill_seconds=3600) as prometheus:
+        add_blocks(file, Path(scratch), fill_seconds=3600)
+        with serving(None, Path(scratch)) as prometheus:
             took: dict[str, float] = {}
             for panel, target in asked:
                 title = panel["title"]

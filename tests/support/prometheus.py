@@ -94,7 +94,6 @@ class Prometheus:
         return answer.json()
 
 
-<<<<<<< HEAD
 def openmetrics(data: Mapping[tuple[str, Labels], Mapping[int, float]]) -> str:
     """A dump of gauges, by name and labels, each with its values by time."""
     lines, begun = [], ""
@@ -107,14 +106,11 @@ def openmetrics(data: Mapping[tuple[str, Labels], Mapping[int, float]]) -> str:
     return "\n".join([*lines, "# EOF", ""])
 
 
-def add_blocks(openmetrics: Path, folder: Path) -> None:
-    """Put what an OpenMetrics dump holds beside what a Prometheus with its data in ``folder`` remembers already."""
-=======
-@contextlib.contextmanager
-def serving(openmetrics: Path, folder: Path, *, fill_seconds: float = 120) -> Iterator[Prometheus]:
-    """One that remembers what an OpenMetrics dump holds, with its data in ``folder``; it may take so long to fill."""
-    data = folder / "data"
->>>>>>> eff1b181 (docs/dashboards.md: how to bring the boards in, how to read them, and what was not proven)
+def add_blocks(openmetrics: Path, folder: Path, *, fill_seconds: float = 120) -> None:
+    """Put what an OpenMetrics dump holds beside what a Prometheus with its data in ``folder`` remembers already.
+
+    It may take ``fill_seconds``.
+    """
     subprocess.run(
         [tool("promtool"), "tsdb", "create-blocks-from", "openmetrics", "-q", openmetrics, folder / "data"],
         check=True,
