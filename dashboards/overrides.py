@@ -25,8 +25,8 @@ def override_of(index: int, queries: Sequence[Query]) -> list[Json]:
     properties: list[Json] = []
     if query.unit is not None:
         properties.append(_property("unit", query.unit.value))
-    if query.lines is not None:
-        properties.append(_thresholds(query.lines))
+    if query.lines is not None or query.right:
+        properties.append(_thresholds(query.lines or (CALM,)))
     if query.decimals is not None:
         properties.append(_property("decimals", query.decimals))
     if query.color is not None:
