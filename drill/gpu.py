@@ -135,16 +135,20 @@ class Gpus:
             self._nvlink_at = now
             self._nvlink_read = [totals.nvlink_bytes for totals in self._totals]
 
-    def samples(self) -> tuple[GpuSample, ...]:
-        """What a sampler has that read everything at the last tick, by GPM: it began with the drill."""
+    def samples(self, first: int | None = None) -> tuple[GpuSample, ...]:
+        """What a sampler has that read everything at the last tick, by GPM: it began with the drill.
+
+        ``first``: of so many GPUs only.
+        """
         at = self.epoch + self._now
         link = self._link()
+        memory = GpuMemory(float(self._total_bytes), float(self._used_bytes), self._reserved_bytes)
         return tuple(
             GpuSample(
                 at,
                 self._identities[index],
                 reader_started_at=self.epoch,
-                memory=GpuMemory(float(self._total_bytes), float(self._used_bytes), self._reserved_bytes),
+                memory=memory,
                 utilisation=GpuUtilisation(
                     rates.busy_ratio, rates.sm_active_ratio, rates.memory_bandwidth_ratio
                 ),
@@ -156,7 +160,7 @@ class Gpus:
                     power_watts=self.profile.power_mw / 1000,
                 ),
             )
-            for index, (rates, totals) in enumerate(zip(self.rates, self._totals, strict=True))
+            for index, (rates, totals) in enumerate(zip(self.rates[:first], self._totals[:first], strict=True))
         )
 
     def install(self, control: Control, first: int = 0) -> None:

@@ -34,9 +34,11 @@ def tail_waste_tokens(engine: Engine) -> int:
 def held_blocks(engine: Engine, requests: Iterable[int]) -> int:
     """Blocks that these requests hold, those that several of them share counted once."""
     known = engine.sequences()
+    holding = [one for one in map(known.get, requests) if one is not None and one.held]
+    if not engine.memory.caching or len(holding) < 2:  # only found prefixes are shared
+        return sum(one.held for one in holding)
     # a flag a block: sorting or hashing all ids of all tables takes more time than the engine itself
     held = np.zeros(engine.memory.pool.blocks, dtype=bool)
-    for each in requests:
-        if each in known:
-            held[known[each].table[: known[each].held]] = True
+    for one in holding:
+        held[one.table[: one.held]] = True
     return int(np.count_nonzero(held))

@@ -240,8 +240,8 @@ class Engine:
         """What the iterations under way come to."""
         self.now = flight.ends
         plan = flight.plan
-        for sequence in chain(plan.decodes, plan.prefills) if flight.iterations > 1 else ():
-            self.memory.grow(sequence, sequence.computed + sequence.chunk * flight.iterations)
+        if flight.iterations > 1:
+            self.memory.grow_all(chain(plan.decodes, plan.prefills), flight.iterations)
         result, done = land(flight, self._block_bytes, self.config.gpu.memory_bytes_per_second)
         result.count_lookups(self.scheduler.lookups, self.scheduler.lookups_again)
         self.scheduler.lookups, self.scheduler.lookups_again = Lookups(), Lookups()

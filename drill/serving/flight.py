@@ -122,7 +122,7 @@ def _prefill(sequence: Sequence, flight: Flight, result: StepResult) -> bool:
 
 def _count_tokens(yielding: list[Sequence], flight: Flight, result: StepResult) -> None:
     """Gaps between tokens: each sequence's first since its last token, then one an iteration."""
-    first_end = flight.started + flight.cost.seconds
+    first_end, ends = flight.started + flight.cost.seconds, flight.ends
     gaps: dict[float, int] = {}
     tokens = 0
     for sequence in yielding:
@@ -132,7 +132,7 @@ def _count_tokens(yielding: list[Sequence], flight: Flight, result: StepResult) 
             gaps[gap] = gaps.get(gap, 0) + sequence.members
             if sequence.chunk > 1:  # a decode computes one token
                 result.recomputed_intervals.append(gap)
-        sequence.last_token = flight.ends
+        sequence.last_token = ends
         tokens += sequence.members
         if sequence.unreported:
             result.reported_preemptions += sequence.unreported

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from drill.serving.blocks import BlockPool, Ids
@@ -25,8 +27,18 @@ class KvMemory:
         """Blocks that the sequence needs beyond those it holds for so many tokens."""
         return sequence.blocks_for(slots, self.block_tokens) - sequence.held
 
+    def grow_all(self, sequences: Iterable[Sequence], iterations: int) -> None:
+        """Give each blocks for its chunk in so many iterations, which are free."""
+        size = self.block_tokens
+        for one in sequences:
+            reach = one.computed + one.chunk * iterations
+            if reach > one.held * size or one.members > 1:  # else its last block has room
+                self.grow(one, reach)
+
     def grow(self, sequence: Sequence, slots: int) -> bool:
         """Give it blocks for so many tokens; False, and nothing done, where too few are free."""
+        if sequence.members == 1 and slots <= sequence.held * self.block_tokens:
+            return True  # its last block has room: nearly always so, and no detours then
         need = self.lacking(sequence, slots)
         if need <= 0:
             return True

@@ -98,17 +98,27 @@ class SchedulerV0:
 
     def _decodes(self, plan: Plan, budget: int) -> tuple[list[Sequence], int, list[Sequence]]:
         """Those that run on, the budget left, and those that got none of it."""
-        queue = deque(self.running)
+        queue, place = list(self.running), 0
         kept: list[Sequence] = []
-        while queue:
-            sequence = queue[0]
+        pool, size = self.memory.pool, self.memory.block_tokens
+        while place < len(queue):
+            sequence = queue[place]
+            reach = sequence.computed + 1
+            has_room = sequence.members == 1 and reach <= sequence.held * size
+            if has_room and sequence.prompt < sequence.length == reach and budget and pool.free:
+                sequence.chunk = 1  # a decode with room in its last block: nearly all there is, so no detours
+                plan.decodes.append(sequence)
+                kept.append(sequence)
+                budget -= 1
+                place += 1
+                continue
             chunk = sequence.length - sequence.computed
             chunk = min(chunk, budget) if self.config.chunked_prefill else chunk
             if chunk == 0:
                 break
-            queue.popleft()
+            place += 1
             while not self._can_append(sequence):
-                victim = queue.pop() if queue else sequence
+                victim = queue.pop() if place < len(queue) else sequence
                 self._preempt(victim, plan)
                 if plan.died or victim is sequence:
                     break
@@ -125,7 +135,7 @@ class SchedulerV0:
                 self.waiting.appendleft(victim)
             else:
                 self.swapped.append(victim)
-        return kept, budget, list(queue)
+        return kept, budget, queue[place:]
 
     def _can_append(self, sequence: Sequence) -> bool:
         """V0 reckons with one new block for each member, whether it needs one or not."""

@@ -32,18 +32,18 @@ class WatchedGpus:
     ) -> None:
         self.name = f"nvml {engine}"
         self.gpus = Gpus(config, epoch, node)
-        self._shown = slice(shown)
+        self._shown = shown
         self._epoch = epoch
         self._blindness = blindness
         self._hangs: tuple[tuple[str, int], ...] = ()
         self._lost: dict[int, float] = {}
-        self._samples: tuple[GpuSample, ...] = self.gpus.samples()[self._shown]
+        self._samples: tuple[GpuSample, ...] = self.gpus.samples(shown)
         self._last_at = epoch
 
     @property
     def uuids(self) -> tuple[str, ...]:
         """Of those that are shown."""
-        return tuple(sample.identity.uuid for sample in self.gpus.samples()[self._shown])
+        return tuple(sample.identity.uuid for sample in self.gpus.samples(self._shown))
 
     def see(self, second: EngineSecond, now: float) -> None:
         """What the engine did to them until ``now``."""
@@ -75,8 +75,8 @@ class WatchedGpus:
                 self.name, "nvml", False, self._last_at, 0.0, self._hangs, "a driver call hangs"
             )
             return Observation(status, gpus=self._samples)
-        samples = self.gpus.samples()
-        self._samples = tuple(self._told(index, sample) for index, sample in enumerate(samples))[self._shown]
+        samples = self.gpus.samples(self._shown)
+        self._samples = tuple(self._told(index, sample) for index, sample in enumerate(samples))
         self._last_at = self._epoch + now
         return Observation(
             SourceStatus(self.name, "nvml", True, self._last_at, 0.001, self._hangs),
