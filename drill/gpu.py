@@ -160,7 +160,9 @@ class Gpus:
                     power_watts=self.profile.power_mw / 1000,
                 ),
             )
-            for index, (rates, totals) in enumerate(zip(self.rates[:first], self._totals[:first], strict=True))
+            for index, (rates, totals) in enumerate(
+                zip(self.rates[:first], self._totals[:first], strict=True)
+            )
         )
 
     def install(self, control: Control, first: int = 0) -> None:

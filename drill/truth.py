@@ -35,7 +35,7 @@ def held_blocks(engine: Engine, requests: Iterable[int]) -> int:
     """Blocks that these requests hold, those that several of them share counted once."""
     known = engine.sequences()
     holding = [one for one in map(known.get, requests) if one is not None and one.held]
-    if not engine.memory.caching or len(holding) < 2:  # only found prefixes are shared
+    if not engine.memory.caching:  # only what a prefix cache finds is shared
         return sum(one.held for one in holding)
     # a flag a block: sorting or hashing all ids of all tables takes more time than the engine itself
     held = np.zeros(engine.memory.pool.blocks, dtype=bool)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from drill.playing.counted import Counted
 from drill.playing.key_metrics import PHASES, KeyMetrics
 from drill.playing.run import Ran
-from drill.playing.table import ABSENT, ROWS, table
+from drill.playing.table import FLOOR_NOTE, ROWS, table
 from drill.scenarios.published import Published
 
 TOLERANCE = 0.1
@@ -27,9 +27,12 @@ class Deviation(NamedTuple):
 
 
 def deviations(
-    metrics: Mapping[str, KeyMetrics], counted: Mapping[str, Counted], published: Published
+    metrics: Mapping[str, KeyMetrics],
+    counted: Mapping[str, Counted],
+    published: Published,
+    floors: Mapping[str, frozenset[str]] | None = None,
 ) -> list[Deviation]:
-    """All of them, row by row."""
+    """All of them, row by row. ``floors``: by phase, fields that are lower bounds."""
     found = []
     for row in ROWS:
         for phase in PHASES:
@@ -38,7 +41,7 @@ def deviations(
                 continue
             value = row.value(metrics[phase], counted[phase])
             if value is None or abs(value - figure.value) > TOLERANCE * abs(figure.value):
-                words = ABSENT if value is None else row.form(value)
+                words = row.words(value, is_floor=row.field in (floors or {}).get(phase, ()))
                 found.append(
                     Deviation(row.title, phase, words, figure.words, published.reason(row.field, phase))
                 )
@@ -65,10 +68,12 @@ def told(found: list[Deviation], width: int) -> str:
 
 def beside(ran: Ran, published: Published | None, width: int = 110) -> str:
     """The table of a run; where there are published figures, these beside it, and below what differs and why."""
-    rows = table(ran.metrics, ran.counted, published)
+    rows = table(ran.metrics, ran.counted, published, ran.floors)
+    if any(ran.floors.values()):
+        rows += f"\n\n{FLOOR_NOTE}"
     if published is None:
         return rows
-    found = deviations(ran.metrics, ran.counted, published)
+    found = deviations(ran.metrics, ran.counted, published, ran.floors)
     return (
         f"{rows}\n\nWhere it differs from {published.where} by more than {TOLERANCE:.0%}, and why:\n"
         f"{told(found, width)}"

@@ -6,6 +6,7 @@ the busiest GPU's PCIe (both directions together in bytes, the busier direction 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -30,6 +31,14 @@ class KeyMetrics(NamedTuple):
     swapped_sequences: float | None = None
     pcie_bytes_per_second: float | None = None
     pcie_saturation_ratio: float | None = None
+
+
+class Instant(NamedTuple):
+    """One cycle. ``floors``: fields that lie above the engine's top bucket, so that its bound is their figure."""
+
+    seconds: float
+    metrics: KeyMetrics
+    floors: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +66,37 @@ def phases_of(scene: Scene) -> Phases:
     )
 
 
-def at_instant(snapshot: Snapshot, sessions: float) -> KeyMetrics:
+def at_instant(snapshot: Snapshot, seconds: float, sessions: float) -> Instant:
     """Of one cycle; ``sessions``: requests of clients in flight."""
     found: dict[str, list[tuple[tuple[str, ...], float]]] = {}
-    for value in snapshot.values:
-        if not value.is_peak and value.signal.name in _WANTED:
-            found.setdefault(value.signal.name, []).append((value.labels, value.value))
-    return KeyMetrics(
-        _largest(found.get("tpot_p50_seconds")),
-        _largest(found.get("tpot_p99_seconds")),
-        sessions,
-        _sum(found.get("swapped_sequences")),
-        _largest_of_sums(found.get("pcie_bytes_per_second")),
-        _largest(found.get("pcie_saturation_ratio")),
+    floors = set()
+    for signal, labels, value, is_peak in snapshot.values:
+        name = signal.name
+        if name in _WANTED and not is_peak:
+            found.setdefault(name, []).append((labels, value))
+        elif name == _SATURATED and value:
+            floors.add(f"{labels[-1]}_seconds")
+    return Instant(
+        seconds,
+        KeyMetrics(
+            _largest(found.get("tpot_p50_seconds")),
+            _largest(found.get("tpot_p99_seconds")),
+            sessions,
+            _sum(found.get("swapped_sequences")),
+            _largest_of_sums(found.get("pcie_bytes_per_second")),
+            _largest(found.get("pcie_saturation_ratio")),
+        ),
+        _WANTED & floors,
     )
 
 
+_SATURATED = "quantile_saturated"
 _WANTED = frozenset(KeyMetrics._fields)
 
 
-def of_phases(history: Iterable[tuple[float, KeyMetrics]], phases: Phases) -> dict[str, KeyMetrics]:
-    """The median of each metric in calm phases, its maximum at the peak. ``history``: (seconds, metrics)."""
-    rows = list(history)
+def of_phases(history: Iterable[Instant], phases: Phases) -> dict[str, KeyMetrics]:
+    """The median of each metric in calm phases, its maximum at the peak."""
+    rows = [(each.seconds, each.metrics) for each in history]
 
     def within(span: tuple[float, float]) -> list[KeyMetrics]:
         return [metrics for at, metrics in rows if span[0] < at <= span[1]]
@@ -88,6 +106,23 @@ def of_phases(history: Iterable[tuple[float, KeyMetrics]], phases: Phases) -> di
         "peak": _maxima(within(phases.peak)),
         "after": _medians(within(phases.after)),
     }
+
+
+def floors_of(history: Iterable[Instant], phases: Phases) -> dict[str, frozenset[str]]:
+    """The fields of each phase that are floors: their figure would be larger, were the values at top buckets."""
+    rows = list(history)
+    said = of_phases(rows, phases)
+    raised = of_phases([each._replace(metrics=_raised(each)) for each in rows], phases)
+    return {
+        phase: frozenset(
+            name for name in _WANTED if getattr(said[phase], name) != getattr(raised[phase], name)
+        )
+        for phase in PHASES
+    }
+
+
+def _raised(instant: Instant) -> KeyMetrics:
+    return instant.metrics._replace(**dict.fromkeys(instant.floors, math.inf))
 
 
 def _columns(rows: list[KeyMetrics]) -> list[list[float]]:

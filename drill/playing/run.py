@@ -17,7 +17,7 @@ from typing import Any
 
 from drill.playing.counted import Counted, as_json, count
 from drill.playing.files import whole, write_json
-from drill.playing.key_metrics import KeyMetrics, Phases, at_instant, of_phases, phases_of
+from drill.playing.key_metrics import Instant, KeyMetrics, Phases, at_instant, floors_of, of_phases, phases_of
 from drill.playing.play import Moment, Play
 from drill.playing.raw import RawLog, scrapes
 from drill.playing.truth import TruthLog
@@ -37,11 +37,12 @@ _EVERYTHING = Retention(keep_seconds=float(2**31), max_bytes=2**40)
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run came to."""
+    """What a run came to. ``floors``: by phase, fields of ``metrics`` whose figure is a lower bound."""
 
     scene: Scene
     phases: Phases
     metrics: dict[str, KeyMetrics]
+    floors: dict[str, frozenset[str]]
     counted: dict[str, Counted]
     truth: dict[str, Any]
 
@@ -65,7 +66,7 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
     for name in (METRICS, TRUTH, SUMMARY, RAW):
         (out / name).unlink(missing_ok=True)
     play, truth = Play(scene, setting.seed), TruthLog(scene)
-    history: list[tuple[float, KeyMetrics]] = []
+    history: list[Instant] = []
     every = setting.choose(1, _SCRAPE_SECONDS)
     exported = out / (RECORDING if every == 1 else _SCRAPED)
     with contextlib.ExitStack() as left:
@@ -81,7 +82,7 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
                     scraped.write(moment.snapshot)
                 truth.see(moment.second)
                 history.append(
-                    (moment.second.seconds, at_instant(moment.snapshot, moment.second.clients.in_flight))
+                    at_instant(moment.snapshot, moment.second.seconds, moment.second.clients.in_flight)
                 )
                 if raw is not None and raw_every is not None and moment.second.seconds % raw_every == 0:
                     raw.see(scene.epoch + moment.second.seconds, scrapes(play.watch, moment.second))
@@ -93,7 +94,14 @@ def run(  # noqa: PLR0913 -- what, where to, and who is told
             export_openmetrics(recording, file)
     phases = phases_of(scene)
     true = truth.told(scenario.name, [each.name for each in others])
-    ran = Ran(scene, phases, of_phases(history, phases), count(scene, true, phases), true)
+    ran = Ran(
+        scene,
+        phases,
+        of_phases(history, phases),
+        floors_of(history, phases),
+        count(scene, true, phases),
+        true,
+    )
     write_json(out / TRUTH, ran.truth)
     write_json(out / SUMMARY, as_json(ran.metrics, ran.counted), indent=2)
     return ran

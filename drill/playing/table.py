@@ -10,6 +10,8 @@ from drill.playing.key_metrics import PHASES, KeyMetrics
 from drill.scenarios.published import Published
 
 ABSENT = "-"
+_FLOOR = ">"
+FLOOR_NOTE = f"{_FLOOR}: within the engine's top bucket, which has no upper bound; its lower one is shown"
 
 
 def _milliseconds(value: float) -> str:
@@ -42,6 +44,12 @@ class Row:
         value: float | None = getattr(source, self.field, None)
         return value
 
+    def words(self, value: float | None, *, is_floor: bool) -> str:
+        """A figure as the table has it; ``is_floor``: what it is of is larger."""
+        if value is None:
+            return ABSENT
+        return f"{_FLOOR} {self.form(value)}" if is_floor else self.form(value)
+
 
 ROWS = (
     Row("TPOT p50", "tpot_p50_seconds", _milliseconds),
@@ -60,15 +68,21 @@ def table(
     metrics: Mapping[str, KeyMetrics],
     counted: Mapping[str, Counted],
     published: Published | None = None,
+    floors: Mapping[str, frozenset[str]] | None = None,
 ) -> str:
-    """Lines of text, ``published`` figures beside the run's."""
+    """Lines of text, ``published`` figures beside the run's. ``floors``: by phase, fields that are lower bounds."""
     head = ["", *PHASES]
     if published:
         head += [f"{phase} there" for phase in PHASES]
     lines = [head]
     for row in ROWS:
-        values = [row.value(metrics[phase], counted[phase]) for phase in PHASES]
-        line = [row.title, *(ABSENT if value is None else row.form(value) for value in values)]
+        values = [
+            row.words(
+                row.value(metrics[phase], counted[phase]), is_floor=row.field in (floors or {}).get(phase, ())
+            )
+            for phase in PHASES
+        ]
+        line = [row.title, *values]
         if published:
             figures = published.figures.get(row.field, {})
             line += [figures[phase].words if phase in figures else ABSENT for phase in PHASES]
