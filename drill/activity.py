@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import add, sub
 
 from drill.serving.flight import Flight
 from drill.serving.step_result import StepResult
@@ -90,7 +91,5 @@ class ActivityMeter:
     def _count(self, so_far: _Sums) -> None:
         """An iteration, up to now: what of it wasn't counted yet."""
         known = self._ahead
-        self._sums = tuple(
-            total + max(0.0, new - old) for total, new, old in zip(self._sums, so_far, known, strict=True)
-        )
-        self._ahead = tuple(max(new, old) for new, old in zip(so_far, known, strict=True))
+        self._ahead = tuple(map(max, so_far, known))
+        self._sums = tuple(map(add, self._sums, map(sub, self._ahead, known)))

@@ -72,22 +72,23 @@ SWAP_BYTES_GPU, SMALL_SWAP_BYTES_GPU = 40e9, 16e9
 TENSOR_PARALLEL = 8
 _CHAT_POOL_RATIO = 0.0555
 _READING_POOL_RATIO = 0.03
-_BURST_POOL_RATIO = 0.63
 """Of the engines' pools, by prompts: that sessions begin with."""
 _MOST_PREFILL_RATIO = 0.35
 _BURST_SECONDS = 5.0
 EPOCH = scenes.EPOCH + 600.0
 START_SECONDS = 60.0
 """Within which the sessions of the baseline begin."""
-ORPHAN_SECONDS = 420.0
-"""After which the gateway ends a connection that nobody reads from: "minutes later", says the postmortem."""
 GATEWAY: dict[str, Any] = {"passes_disconnects": True, "admission": Admission(expected_output_tokens=2_000)}
 CLIENTS = ClientConfig(timeout_seconds=30.0, patience=Patience.SILENCE, retries=3)
 
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """When what happens, in seconds; each engine takes ``start_seconds`` to start."""
+    """When what happens, in seconds; each engine takes ``start_seconds`` to start.
+
+    ``burst_pool_ratio``: of the engines' pools, by prompts, that sessions of the burst begin with. ``orphan_seconds``:
+    after which the gateway ends a connection that nobody reads from; "minutes later", says the postmortem.
+    """
 
     onset: float
     clamp: float
@@ -99,12 +100,17 @@ class _Course:
     admission: float
     end: float
     seconds: int
+    burst_pool_ratio: float
+    orphan_seconds: float
 
 
-_FULL = _Course(480, 1380, 1560, 3, 150, 30, 120, 2040, 3300, 3480)
+_FULL = _Course(480, 1380, 1560, 3, 150, 30, 120, 2040, 3300, 3480, 0.63, 420)
 """From 14:10 on: the burst comes at 14:18, the clamp at 14:33, restarts from 14:36 on, admission control at 14:44; the
 incident is closed at 15:05."""
-_SMALL = _Course(150, 570, 600, 2, 40, 10, 30, 690, 720, 900)
+_SMALL = _Course(150, 620, 650, 2, 60, 10, 30, 750, 780, 900, 0.72, 285)
+"""Gaps grow beyond 10 s where sessions ask for prompts as fast as an engine computes them. In the full run that takes a
+quarter of an hour: until then answers still come for some, who therefore ask for nothing, and their attempts rise from
+1.6 a second and engine to 2.7. Here there is no time for it, so that more sessions come, and ask as often at once."""
 
 
 def course_of(setting: Setting) -> _Course:
@@ -187,7 +193,7 @@ def _fleet(setting: Setting, copies: Copies = Copies.PIECES, swap_bytes_gpu: flo
 
 def _trouble(scene: Scene, setting: Setting, name: str = "incident") -> Scene:
     course = course_of(setting)
-    count = sum(sessions_of(each, DOCUMENTS, _BURST_POOL_RATIO) for each in scene.engines.values())
+    count = sum(sessions_of(each, DOCUMENTS, course.burst_pool_ratio) for each in scene.engines.values())
     begin = (course.onset, max(_BURST_SECONDS, setting.ramp_within(course.clamp - course.onset)))
     burst = sessions(READING, count, begin, setting.seed * 10 + 2)
     in_wave = math.ceil(len(scene.names) / course.waves)
@@ -200,7 +206,7 @@ def _trouble(scene: Scene, setting: Setting, name: str = "incident") -> Scene:
     ]
     swaps = any(each.preemption is PreemptionMode.SWAP for each in scene.engines.values())
     cause = Cause.SWAP_THRASH if swaps else Cause.RECOMPUTE_THRASH
-    gateway = replace(scene.gateway, passes_disconnects=False, orphan_seconds=ORPHAN_SECONDS)
+    gateway = replace(scene.gateway, passes_disconnects=False, orphan_seconds=course.orphan_seconds)
     scene = replace(scene, gateway=gateway, seconds=max(scene.seconds, course.seconds))
     return (
         scene.with_load(burst)

@@ -41,8 +41,8 @@ POSTMORTEM = Published(
         "requests_hit": {_BASE: _ZERO, _PEAK: Figure(34_210.0, "34,210"), _AFTER: _ZERO},
     },
     {
-        "sessions": "a small run has fewer engines, and sessions in proportion; clients that wait before they come "
-        "again are counted in none",
+        "sessions": "a small run has fewer engines, of whose burst each gets a seventh more sessions; clients that "
+        "wait before they come again are counted in none",
         ("tpot_p50_seconds", _BASE): "half of the gaps lie in one bucket, 10 to 25 ms, and the median is "
         "interpolated in it",
         (

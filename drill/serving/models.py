@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from exporter.kv_geometry import KvGeometry, kv_geometry
 
@@ -38,15 +39,7 @@ class Model:
     @property
     def kv(self) -> KvGeometry:
         """What one token takes in the KV cache."""
-        return kv_geometry(
-            {
-                "num_hidden_layers": self.layers,
-                "num_attention_heads": self.heads,
-                "num_key_value_heads": self.kv_heads,
-                "head_dim": self.head_size,
-            },
-            self.kv_dtype,
-        )
+        return _geometry(self)
 
     @property
     def attention_values(self) -> int:
@@ -69,6 +62,20 @@ class Model:
         layer = self.attention_values + self.feed_forward_values * max(1, self.experts)
         tables = self.head_values * (1 if self.tied_embeddings else 2)
         return (self.layers * layer + tables) * self.value_bytes
+
+
+@lru_cache(maxsize=64)
+def _geometry(model: Model) -> KvGeometry:
+    """Read once a model: sizes of blocks are asked for each second."""
+    return kv_geometry(
+        {
+            "num_hidden_layers": model.layers,
+            "num_attention_heads": model.heads,
+            "num_key_value_heads": model.kv_heads,
+            "head_dim": model.head_size,
+        },
+        model.kv_dtype,
+    )
 
 
 _CONFIG = "config.json as published with the weights of "

@@ -133,7 +133,7 @@ def test_where_nothing_goes_wrong_nobody_may_be_told() -> None:
     ("arguments", "words"),
     [
         (["nothing"], "invalid choice: 'nothing'"),
-        (["incident", "--ramp", "100000"], "take 420 or less"),
+        (["incident", "--ramp", "100000"], "take 470 or less"),
         (["incident", "--seconds", "0"], "--seconds is 0: take 1 or more"),
         (["incident", "--speed", "0"], "--speed is 0: take a number above 0"),
     ],

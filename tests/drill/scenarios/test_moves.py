@@ -123,7 +123,7 @@ def test_nothing_lasts_on_an_engine_whose_gpu_is_lost() -> None:
 def test_a_leak_ends_with_the_restart_that_gets_the_blocks_back() -> None:
     scene = SCENARIOS["incident"].scene(Setting(), [SCENARIOS["kv-leak"]])
     (leak,) = (each for each in scene.episodes if each.scenario == "kv-leak")
-    assert leak.end_seconds == 610  # of the first engine, which drains for 10 s
+    assert leak.end_seconds == 660  # of the first engine, which drains for 10 s
 
 
 @pytest.mark.parametrize("names", [("prefix-collapse", "recompute-thrash"), ("incident", "prefix-collapse")])
