@@ -51,7 +51,7 @@ def test_a_run_writes_what_it_says(tmp_path: Path) -> None:
     result = CliRunner().invoke(drill, arguments)
     assert result.exit_code == 0, result.output
     assert "TPOT p99" in result.output
-    assert {RECORDING, METRICS, TRUTH, SUMMARY} <= {path.name for path in tmp_path.iterdir()}
+    assert {RECORDING, METRICS, TRUTH, SUMMARY, RAW} <= {path.name for path in tmp_path.iterdir()}
     truth = json.loads((tmp_path / TRUTH).read_text())
     scene = SCENARIOS["overload"].scene(Setting(engines=1))
     assert truth["cause"] == "overload"

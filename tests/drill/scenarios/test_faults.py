@@ -8,7 +8,7 @@ import pytest
 
 from drill.scenarios.setting import Setting
 from drill.second import EngineState
-from tests.drill.scenarios.played import Played, played
+from tests.drill.scenarios.played import ALONE, Played, played
 
 HIT, WELL = "engine-0", "engine-1"
 GPU_OF = {HIT: "GPU-00000000-0000-0000-0000-000000000000", WELL: "GPU-00000000-0000-0000-0001-000000000000"}
@@ -188,7 +188,7 @@ def test_a_busy_tenant_on_one_rank_is_told_of_the_engine() -> None:
 
 
 def test_a_collapsed_prefix_cache_costs_prefill_and_time_to_first_token() -> None:
-    run = played("prefix-collapse", 340)
+    run = played("prefix-collapse", 340, ALONE)
     assert min(before(run, "prefix_hit_ratio", HIT)) > 0.85
     assert max(after(run, "prefix_hit_ratio", HIT, wait=90)) < 0.3
     assert min(after(run, "prefill_token_ratio", HIT, wait=90)) > 0.8
@@ -196,7 +196,7 @@ def test_a_collapsed_prefix_cache_costs_prefill_and_time_to_first_token() -> Non
 
 
 def test_prompts_computed_whole_stall_the_others_while_the_pool_has_room() -> None:
-    run = played("prefill-blocking", 300)
+    run = played("prefill-blocking", 300, ALONE)
     assert max(before(run, "last_token_age_seconds")) < 2
     assert max(after(run, "last_token_age_seconds")) >= 3
     stalled = after(run, "decode_stall_seconds_total", HIT)
@@ -221,7 +221,7 @@ def stood_still_ratio(run: Played, seconds: int) -> float:
 
 
 def test_overload_queues_and_does_not_thrash() -> None:
-    run = played("overload", 340)
+    run = played("overload", 370, ALONE)
     assert max(after(run, "sequences", HIT, "waiting")) > 50
     assert max(run.values("thrashing")) == 0
     assert min(after(run, "generation_tokens_per_second", HIT)) > 0.5 * min(
