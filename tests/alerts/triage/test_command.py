@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -220,6 +220,24 @@ def _of_gateway(url: str, gateway: str) -> tuple[tuple[list[str], list[str]], di
     """What the second and the third step say of it."""
     said, _ = told(url, "--sidecar", "none", "--gateway", gateway)
     return (said["steps"][1]["lines"], said["steps"][2]["lines"]), said
+
+
+def test_what_the_gateway_tells_of_itself_stands_in_the_command_that_clamps_it() -> None:
+    envoy = envoy_page("whole/03-err")
+    with serving() as stage:
+        stage.show([replace(each, engines={**each.engines, "envoy": envoy}) for each in pages(OVERLOAD)])
+        url, base = stage.engine_url(ENGINE), stage.engine_url("envoy").removesuffix("/metrics")
+        by_admin, _ = told(url, "--sidecar", "none", "--gateway", f"{base}/stats/prometheus")
+        elsewhere, _ = told(url, "--sidecar", "none", "--gateway", f"{base}/metrics")
+        unread, _ = told(url, "--sidecar", "none")
+    at, key, order = by_admin["next"]["commands"][-3:]
+    assert (at, key) == (f"ENVOY={base}", "KEY=circuit_breakers.engine.default.max_requests")
+    assert order.startswith('curl -sX POST "$ENVOY/runtime_modify?$KEY=')
+    assert not any("ENVOY is" in note or "CLUSTER" in note for note in by_admin["next"]["notes"])
+    assert elsewhere["next"]["commands"][-2:] == [key, order]
+    assert any("ENVOY is the URL of its admin port; " in note for note in elsewhere["next"]["notes"])
+    assert unread["next"]["commands"][-2] == "KEY=circuit_breakers.CLUSTER.default.max_requests"
+    assert any("ENVOY is the URL of its admin port, CLUSTER" in note for note in unread["next"]["notes"])
 
 
 def test_a_gateway_that_is_none_is_told_and_the_rest_goes_on() -> None:

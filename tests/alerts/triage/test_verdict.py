@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from alerts.alert import Expression, Severity
 from alerts.catalogue import ALERTS
 from alerts.thresholds import THRESHOLDS
+from alerts.triage.look import Envoy
 from alerts.triage.next_steps import next_of, unknowns
 from alerts.triage.rows import of_page, of_snapshot
 from alerts.triage.steps.backpressure import limit_of
@@ -27,6 +29,7 @@ from exporter.render import PLAIN, Rendering
 from exporter.signal import Signal
 from exporter.source_signals import SOURCE_AGE, SOURCE_UP
 from tests.alerts.triage.looks import ENGINE, Labelled, alone, by_sidecar, verdict
+from tests.support.gateways import gateway
 from tests.support.replay import replayed
 
 RANK = (ENGINE, "0", "m")
@@ -175,3 +178,22 @@ def test_the_limit_for_envoy_is_what_fits_with_some_to_spare() -> None:
     assert limit == int(0.8 * min(by_lengths, by_usage))
     told = next_of(look, judged(look, THRESHOLDS))
     assert told.commands[-1] == f'curl -sX POST "$ENVOY/runtime_modify?$KEY={limit}"'
+
+
+def test_a_name_from_a_page_means_nothing_to_a_shell_and_several_envoys_share_the_limit() -> None:
+    busy = [cycle for cycle in replayed("vllm-0.32.0") if cycle.phase == "overload"][40:42]
+    look = alone([each.sample for each in busy])
+    limit = limit_of(look)
+    assert limit is not None
+    told = gateway(0.0, backends=4.0)
+    envoys = (Envoy("http://a:9901", "$(reboot)\n;x"), Envoy("http://b:9901", "engines"))
+    look = replace(look, gateways=(told, told), envoys=envoys)
+    share = 4 * limit // 2
+    assert next_of(look, judged(look, THRESHOLDS)).commands[-6:] == (
+        "ENVOY=http://a:9901",
+        "KEY=circuit_breakers.%24%28reboot%29%0A%3Bx.default.max_requests",
+        f'curl -sX POST "$ENVOY/runtime_modify?$KEY={share}"',
+        "ENVOY=http://b:9901",
+        "KEY=circuit_breakers.engines.default.max_requests",
+        f'curl -sX POST "$ENVOY/runtime_modify?$KEY={share}"',
+    )
