@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from alerts.causes import Cause
 from alerts.runbooks import runbook_url
+from alerts.thresholds import Thresholds
 from alerts.triage.findings import Certainty
 from alerts.triage.look import Envoy, Look
 from alerts.triage.steps.backpressure import limit_of
@@ -87,7 +88,7 @@ _FULL = 0.8
 """From here on preemption is near."""
 
 
-def next_of(look: Look, verdict: Verdict) -> Next:
+def next_of(look: Look, verdict: Verdict, thresholds: Thresholds) -> Next:
     """After a verdict."""
     finding = verdict.finding
     again = longer(look, verdict)
@@ -100,7 +101,7 @@ def next_of(look: Look, verdict: Verdict) -> Next:
         commands += _unlimited(look)
         notes += _RATE_LIMIT
     elif cause in _CLAMP:
-        gateway, gateway_notes = _gateway(look)
+        gateway, gateway_notes = _gateway(look, thresholds)
         commands += gateway
         notes += gateway_notes
     return Next(runbook_url(finding.alert), tuple(commands), tuple(notes))
@@ -117,8 +118,8 @@ def longer(look: Look, verdict: Verdict) -> str:
     return f"thrashold triage {look.url} --wait {wait}" if wait else ""
 
 
-def _gateway(look: Look) -> tuple[list[str], Iterator[str]]:
-    limit = limit_of(look)
+def _gateway(look: Look, thresholds: Thresholds) -> tuple[list[str], Iterator[str]]:
+    limit = limit_of(look, thresholds)
     if limit is None:
         return [], iter(())
     kinds = {gateway.kind for gateway in look.gateways}
