@@ -43,14 +43,16 @@ def fitting(sample: RankSample | None, known: Known, thresholds: Thresholds) -> 
 
 
 def runs_well(known: Known, thresholds: Thresholds) -> bool:
-    """Whether what runs on a rank goes on running: nobody is thrown out or swapped, and tokens come."""
-    preempted = known.value(PREEMPTION_RATE)
-    if preempted is None or preempted > thresholds.preemptions_per_second:
-        return False
+    """Whether what runs on a rank goes on running: tokens come, nobody is swapped, nobody waits or is thrown out.
+
+    Either of the last two will do. Preemptions are counted over half a minute: where nobody waits any more, who was thrown out is back.
+    """
+    waiting, preempted = known.value(SEQUENCES, "waiting"), known.value(PREEMPTION_RATE)
+    calm = preempted is not None and preempted <= thresholds.preemptions_per_second
     stalled = (known.value(TOKEN_AGE) or 0.0) >= thresholds.decode_stall_seconds
     crawls = (known.value(TOKEN_INTERVAL) or 0.0) > thresholds.token_interval_seconds
     swapped = (known.value(SWAPPED) or 0.0) > thresholds.swapped_sequences
-    return not (known.value(THRASHING) or stalled or crawls or swapped)
+    return (waiting == 0 or calm) and not (known.value(THRASHING) or stalled or crawls or swapped)
 
 
 def _held_at_end(sample: RankSample) -> float | None:

@@ -16,6 +16,7 @@ from alerts.triage.findings import Certainty, Finding, Subjects, by_conditions
 from alerts.triage.look import Look
 from alerts.triage.looked import looked
 from alerts.triage.suspected import SPARE_SECONDS, suspected
+from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gateway import INFLIGHT, UPSTREAM_INFLIGHT
 from exporter.derive.preemption import PREEMPTION_RATE
 from exporter.derive.stalls import FROZEN_AFTER_SECONDS, TOKEN_AGE
@@ -110,11 +111,12 @@ def judged(look: Look, thresholds: Thresholds) -> Verdict:
 
 
 def _somebody_suffers(subjects: Subjects, thresholds: Thresholds) -> bool:
-    """Whether anybody waits or is thrown out of any pool, or nobody tells."""
+    """Whether anybody waits, is swapped, or has just been thrown out of a pool that still is full; or nobody tells."""
     for known in subjects.ranks:
         waiting, swapped = known.value(SEQUENCES, "waiting"), known.value(SEQUENCES, "swapped")
-        preempted = known.value(PREEMPTION_RATE) or 0.0
-        if waiting is None or waiting or swapped or preempted > thresholds.preemptions_per_second:
+        full = (known.value(KV_USAGE) or 0.0) >= thresholds.kv_usage_full_ratio
+        preempted = (known.value(PREEMPTION_RATE) or 0.0) > thresholds.preemptions_per_second
+        if waiting is None or waiting or swapped or (full and preempted):
             return True
     return False
 

@@ -84,7 +84,9 @@ CASES: list[tuple[Labelled, Labelled, str]] = [
     # nearly full, and nobody waits and nobody is preempted
     ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.0, demand=1.03), "healthy"),
     ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.07, demand=1.03, full_in=30), "healthy"),
-    ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.5, demand=1.03), "overload"),
+    # and nobody is back in the queue of those who were preempted within the last half minute
+    ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.17, demand=1.01), "healthy"),
+    ({}, of_rank(usage=0.97, running=49, waiting=0, preempting=0.5, demand=1.03), "overload"),
     ({}, of_rank(usage=0.87, running=49, waiting=1, preempting=0.0, demand=1.03), "overload"),
     ({}, of_rank(usage=0.87, running=49, demand=1.03), "overload"),  # who waits isn't told
     # clients come again because the engine thrashes
@@ -111,9 +113,9 @@ def test_what_may_come_is_told_beside_a_verdict_of_health() -> None:
 @given(running=st.integers(1, 2_000), usage=st.floats(0.5, 1.0), waiting=st.integers(0, 100))
 def test_nobody_is_told_to_let_in_fewer_than_run_well(running: int, usage: float, waiting: int) -> None:
     pool = {"usage": usage, "running": running, "waiting": waiting}
-    well = by_sidecar({}, of_rank(**pool, preempting=0.0))
-    assert (limit_of(well, THRESHOLDS) or 0) >= running
-    for trouble in ({"preempting": 0.5}, {"swapped": 1}, {"silent": 9}, {"thrashing": 1}):
+    for well in ({"preempting": 0.0}, {"preempting": 0.5, "waiting": 0}):
+        assert (limit_of(by_sidecar({}, of_rank(**{**pool, **well})), THRESHOLDS) or 0) >= running
+    for trouble in ({"preempting": 0.5, "waiting": 1}, {"swapped": 1}, {"silent": 9}, {"thrashing": 1}):
         look = by_sidecar({}, of_rank(**{"preempting": 0.0, **pool, **trouble}))
         assert limit_of(look, THRESHOLDS) == max(1, int(0.8 * running / usage))
 
