@@ -45,7 +45,8 @@ def fitting(sample: RankSample | None, known: Known, thresholds: Thresholds) -> 
 def runs_well(known: Known, thresholds: Thresholds) -> bool:
     """Whether what runs on a rank goes on running: tokens come, nobody is swapped, nobody waits or is thrown out.
 
-    Either of the last two will do. Preemptions are counted over half a minute: where nobody waits any more, who was thrown out is back.
+    Either of the last two will do. Preemptions are counted over half a minute: where nobody waits any more, who was
+    thrown out is back.
     """
     waiting, preempted = known.value(SEQUENCES, "waiting"), known.value(PREEMPTION_RATE)
     calm = preempted is not None and preempted <= thresholds.preemptions_per_second

@@ -49,7 +49,10 @@ class _Page:
     locked: bool = False
 
 
-_LOCKED = _Page(problem="it asks for a password, and triage has none: --wait 35 watches instead", locked=True)
+_ASKS = (
+    "it asks for a password, and triage has none: --sidecar-user and --sidecar-password-file give it one, --wait 35"
+    " watches instead"
+)
 
 
 async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -> Look:
@@ -134,12 +137,16 @@ async def _sidecar_page(asked: Asked, clock: Callable[[], float]) -> _Page | Non
     if asked.sidecar is None:
         return None
     seconds = _SIDECAR_SECONDS[asked.sidecar.asked_for]
-    settings = replace(ConnectionSettings(asked.sidecar.url), deadline_seconds=seconds)
+    login = asked.sidecar.login
+    settings = ConnectionSettings(asked.sidecar.url, deadline_seconds=seconds, basic_auth=login)
     endpoint = Endpoint(settings, clock, _SIDECAR)
     try:
         reply = await endpoint.read()
     except ReadFailedError as error:
-        return _LOCKED if error.reason is Reason.UNAUTHORISED else _Page(problem=str(error))
+        if error.reason is not Reason.UNAUTHORISED:
+            return _Page(problem=str(error))
+        refused = _ASKS if login is None else f"it refuses the user {login.username} or this password"
+        return _Page(problem=refused, locked=True)
     finally:
         await endpoint.aclose()
     rows = of_page(reply.body, reply.at)
