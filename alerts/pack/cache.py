@@ -6,7 +6,7 @@ from alerts.alert import Alert, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading
 from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
-from alerts.pack.wording import DURATION, ENGINE, FINE_PERCENT, NUMBER, PERCENT, either
+from alerts.pack.wording import AN_ENGINE, DURATION, FINE_PERCENT, NUMBER, PERCENT, either
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION
@@ -51,7 +51,7 @@ KV_CACHE_PRESSURE = Alert(
     Severity.WARNING,
     Cause.OVERLOAD,
     All(FULL, WAITING, PREEMPTING),
-    f"{ENGINE}: KV pool {PERCENT} full, requests wait, sequences are preempted",
+    f"{AN_ENGINE}: KV pool {PERCENT} full, requests wait, sequences are preempted",
     "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
     consequence_of=_ELSEWHERE,
 )
@@ -71,7 +71,7 @@ KV_PING_PONG = Alert(
     Severity.WARNING,
     Cause.RECOMPUTE_THRASH,
     All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
-    f"{ENGINE}: {PERCENT} of preemptions hit a sequence again",
+    f"{AN_ENGINE}: {PERCENT} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
     for_seconds=120,
     quiet_under=THRASH,
@@ -94,7 +94,7 @@ TAIL_WASTE = Alert(
         Compare(Reading(USED_RATIO), ">", "tail_used_ratio"),
         Either(FULL, Compare(Reading(RESERVE_RATIO), ">", "tail_reserve_ratio")),
     ),
-    f"{ENGINE}: {PERCENT} of used KV memory is empty tails of blocks",
+    f"{AN_ENGINE}: {PERCENT} of used KV memory is empty tails of blocks",
     "Blocks are so large beside the sequences that much of what is used holds no token, and little is free.",
     for_seconds=300,
     quiet_under=("EngineDown",),

@@ -7,7 +7,7 @@ from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering
 from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge
-from alerts.pack.wording import ENGINE, NUMBER, PERCENT
+from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
 from alerts.recording_presence import ENGINE_THERE, USAGE_THERE
 from exporter.derive.blocks import KV_USAGE
@@ -80,7 +80,7 @@ RANKS_OUT_OF_BALANCE = Alert(
     Severity.WARNING,
     Cause.RANK_IMBALANCE,
     Compare(Reading(IMBALANCE), ">", "rank_imbalance_ratio"),
-    f"{ENGINE}: its busiest rank has {NUMBER} times the mean",
+    f"{AN_ENGINE}: its busiest rank has {NUMBER} times the mean",
     "One data-parallel rank is full while others idle: the router doesn't spread requests by what they hold.",
     for_seconds=300,
     quiet_under=("EngineDown",),

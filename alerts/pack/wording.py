@@ -5,7 +5,7 @@ Templates of Prometheus know no arithmetic: ``printf`` rounds to two digits, and
 
 from __future__ import annotations
 
-ENGINE, GATEWAY = "{{ $labels.engine }}", "{{ $labels.gateway }}"
+AN_ENGINE, A_GATEWAY = "{{ $labels.engine }}", "{{ $labels.gateway }}"
 """Whom it is about."""
 _ROUNDED = '$value | printf "%.2g"'
 PERCENT = f"{{{{ {_ROUNDED} | humanizePercentage }}}}"
