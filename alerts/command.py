@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import difflib
 import os
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from alerts.alert import Alert
 from alerts.catalogue import ALERTS
+from alerts.explain import explained
 from alerts.lint.command import lint
 from alerts.pack_settings import PackSettings
-from alerts.render import alertmanager_file, prometheus_rule, rule, rule_file
+from alerts.render import alertmanager_file, prometheus_rule, rule_file
 from alerts.runbooks import BASE
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
@@ -26,7 +25,6 @@ RENDERED: dict[str, Callable[[PackSettings], str]] = {
 }
 """What ``render`` writes, by name."""
 SHIPPED = Path("deploy/prometheus")
-_WIDTH, _LABEL = 80, 12
 _config = click.option(
     "--config",
     "config_file",
@@ -56,7 +54,7 @@ def list_alerts() -> None:
 @click.argument("name")
 @_config
 def explain(name: str, config_file: Path | None) -> None:
-    """Say what an alert means, when it fires, and what it compares."""
+    """Say what an alert means, when it fires, what it compares, and which settings change that."""
     settings = _settings(config_file)
     alert = ALERTS.get(name)
     if alert is None:
@@ -65,38 +63,6 @@ def explain(name: str, config_file: Path | None) -> None:
         hint = f"did you mean {written[near[0]]}?" if near else "`thrashold alerts list` names them all"
         raise UsageFailure(f"no alert {name}: {hint}")
     click.echo(explained(alert, settings))
-
-
-def explained(alert: Alert, settings: PackSettings) -> str:
-    """In words, for a terminal."""
-    made = rule(alert, settings)
-    lines = [
-        f"{alert.name}  ({made['labels']['severity']})",
-        "",
-        *textwrap.wrap(alert.meaning, _WIDTH),
-        "",
-        *_labelled("cause", f"{alert.cause.value}: {alert.cause.sentence}"),
-        *_labelled(
-            "fires",
-            f"after {made.get('for', '0s')}, and for {made.get('keep_firing_for', '0s')} beyond its end",
-        ),
-        f"{'runbook':{_LABEL}}{made['annotations']['runbook_url']}",
-    ]
-    if alert.quiet_under:
-        lines += _labelled("quiet under", ", ".join(alert.quiet_under))
-    if alert.consequence_of:
-        lines += _labelled("follows", ", ".join(alert.consequence_of))
-    return "\n".join([*lines, "", textwrap.indent(made["expr"], "    ")])
-
-
-def _labelled(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=label.ljust(_LABEL),
-        subsequent_indent=" " * _LABEL,
-        break_on_hyphens=False,
-    )
 
 
 @alerts.command()

@@ -265,12 +265,17 @@ class OnGpus:
 
 def readings(condition: Condition) -> tuple[Reading, ...]:
     """All numbers that a condition looks at, in order."""
+    return tuple(leaf.reading for leaf in leaves(condition))
+
+
+def leaves(condition: Condition) -> tuple[Compare, ...]:
+    """All comparisons of a condition, in order."""
     if isinstance(condition, Compare):
-        return (condition.reading,)
+        return (condition,)
     if isinstance(condition, OnGpus):
-        return (condition.of_gpu.reading,)
+        return (condition.of_gpu,)
     if isinstance(condition, All | Either | Unless):
-        return tuple(reading for part in condition.parts for reading in readings(part))
+        return tuple(leaf for part in condition.parts for leaf in leaves(part))
     raise TypeError(f"{type(condition).__name__} is no condition of this file")
 
 

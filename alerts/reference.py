@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-import typing
-from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Meta
-
 from alerts.catalogue import ALERTS, GROUPS, RECORDINGS
+from alerts.limits import limits, meaning, span
 from alerts.pack_settings import AlertSettings, PackSettings
 from alerts.thresholds import THRESHOLDS, Thresholds
-from exporter.settings_schema import fields_of
 
 _HEAD = """\
 # Alerts
@@ -119,34 +115,17 @@ def reference() -> str:
         for each in group.recordings
     ]
     lines += ["", "## The settings\n", "| key | |", "|---|---|"]
-    lines += [f"| `{name}` | {_meaning(metas)} |" for name, metas in _limits(PackSettings)]
-    lines += [f"| `alerts.NAME.{name}` | {_meaning(metas)} |" for name, metas in _limits(AlertSettings)]
+    lines += [f"| `{name}` | {meaning(metas)} |" for name, metas in limits(PackSettings)]
+    lines += [f"| `alerts.NAME.{name}` | {meaning(metas)} |" for name, metas in limits(AlertSettings)]
     lines += ["", "## The thresholds\n", "| key | shipped | may be | why |", "|---|---|---|---|"]
     lines += [
-        f"| `{name}` | {getattr(THRESHOLDS, name):g} | {_range(metas)} | {_meaning(metas)} |"
-        for name, metas in _limits(Thresholds)
+        f"| `{name}` | {getattr(THRESHOLDS, name):g} | {span(metas)} | {meaning(metas)} |"
+        for name, metas in limits(Thresholds)
     ]
     causes = {alert.cause: None for alert in ALERTS.values()}
     lines += ["", "## The causes\n", "| cause | |", "|---|---|"]
     lines += [f"| `{cause.value}` | {cause.sentence} |" for cause in causes]
     return "\n".join(lines) + "\n"
-
-
-def _limits(kind: type) -> Iterator[tuple[str, list[Meta]]]:
-    """Each key of a dataclass of settings, with what its annotation says of it."""
-    for name, annotation in fields_of(kind).items():
-        yield name, [each for each in typing.get_args(annotation) if isinstance(each, Meta)]
-
-
-def _meaning(metas: list[Meta]) -> str:
-    return next(each.description for each in metas if each.description)
-
-
-def _range(metas: list[Meta]) -> str:
-    low = next((f"above {each.gt:g}" for each in metas if each.gt is not None), "")
-    low = low or next((f"{each.ge:g}" for each in metas if each.ge is not None), "")
-    high = next((f"{each.le:g}" for each in metas if each.le is not None), "")
-    return f"{low} to {high}"
 
 
 if __name__ == "__main__":

@@ -42,8 +42,9 @@ Notifications link here: `runbooks: https://...` in the settings of `thrashold a
 
 Numbers that alerts compare with are in `alerts/thresholds.py`, each with its reason.
 """
-_TEMPLATE = re.compile(r"\{\{\s*\$(?:labels\.(\w+)|value\s*\|\s*(\w+)[^}]*)\s*\}\}")
-_SHOWN_AS = {"humanizePercentage": "N %", "humanizeDuration": "N s", "printf": "N"}
+_EITHER = re.compile(r"\{\{ if [^}]+\}\}.*?\{\{ else \}\}(.*?)\{\{ end \}\}")
+_TEMPLATE = re.compile(r"\{\{\s*\$(?:labels\.(\w+)|value\s*\|(?:[^}|]*\|)*\s*(\w+)[^}|]*)\s*\}\}")
+_SHOWN_AS = {"humanizePercentage": "N %", "humanizeDuration": "N s", "humanize": "N", "printf": "N"}
 
 
 def index(groups: Mapping[str, tuple[Alert, ...]] = GROUPS) -> str:
@@ -59,8 +60,12 @@ def index(groups: Mapping[str, tuple[Alert, ...]] = GROUPS) -> str:
 
 
 def shown(summary: str) -> str:
-    """A summary with its templates in words: labels in capitals, values as N. Raises KeyError: a new function."""
-    return _TEMPLATE.sub(lambda found: found[1].upper() if found[1] else _SHOWN_AS[found[2]], summary)
+    """A summary with its templates in words: labels in capitals, values as N. Raises KeyError: a new function.
+
+    Of two wordings it is the usual one, behind ``else``.
+    """
+    usual = _EITHER.sub(r"\1", summary)
+    return _TEMPLATE.sub(lambda found: found[1].upper() if found[1] else _SHOWN_AS[found[2]], usual)
 
 
 def _row(alert: Alert) -> str:

@@ -75,7 +75,8 @@ class GatewaySample:
     that came whole from an engine, both in seconds. ``backends`` are the endpoints behind it.
     ``keys`` are those of most prompt tokens, ``has_more_keys`` whether there are others, and
     ``keys_prompt_tokens_total`` is over all of them.
-    ``notes`` are oddities met while reading, by a fixed word each.
+    ``notes`` are oddities met while reading, by a fixed word each. ``cluster`` is what Envoy calls the
+    engines it sends requests to; empty where that isn't known, or the gateway is none of Envoy's.
     """
 
     at: float
@@ -99,6 +100,7 @@ class GatewaySample:
     has_more_keys: bool = False
     keys_prompt_tokens_total: float | None = None
     notes: tuple[str, ...] = ()
+    cluster: str = ""
 
     @property
     def ended(self) -> float | None:

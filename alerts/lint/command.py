@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,7 +68,8 @@ def lint(
     if as_json:
         click.echo(report.for_programs(found))
     else:
-        for line in report.for_people(found):
+        # where there is no terminal: COLUMNS, else 80
+        for line in report.for_people(found, shutil.get_terminal_size().columns):
             click.echo(line)
     if not found.files and not found.troubles:
         # else a folder that has moved passes for ever

@@ -15,6 +15,7 @@ from alerts.lint.run import lint_text
 from alerts.lint.settings import Allowance, LintSettings
 from exporter.settings_schema import fields_of
 
+_WIDTH = 120
 _EXAMPLE = """\
 groups:
 - name: engines
@@ -103,7 +104,7 @@ allow:
 
 def readme() -> str:
     """The page."""
-    told = "\n".join(for_people(lint_text("rules.yml", _EXAMPLE, LintSettings())))
+    told = "\n".join(for_people(lint_text("rules.yml", _EXAMPLE, LintSettings()), _WIDTH))
     lines = [_HEAD.format(example=_EXAMPLE, told=told), "| key | |", "|---|---|"]
     lines += [f"| `{key}` | {meaning} |" for key, meaning in _keys(LintSettings)]
     lines += [f"| `allow[].{key}` | {meaning} |" for key, meaning in _keys(Allowance)]

@@ -9,20 +9,22 @@ from typing import Any
 
 from alerts.lint.run import Problem, Report
 
-_WIDTH = 120
-_LINE = 110
+NARROWEST = 40
 _INDENT = "    "
+_QUOTE = "| "
+_DOTS = "..."
 
 
-def for_people(report: Report) -> Iterator[str]:
-    """Line by line."""
+def for_people(report: Report, width: int) -> Iterator[str]:
+    """Line by line, in ``width`` columns, ``NARROWEST`` at least; a place stays whole, for those who click on it."""
+    width = max(width, NARROWEST)
     for trouble in report.troubles:
         line, column = trouble.place
         yield f"{trouble.file}:{line}:{column}: unreadable: {trouble.problem}"
     if report.troubles:
         yield ""
     for problem in report.problems:
-        yield from _told(problem)
+        yield from _told(problem, width)
         yield ""
     yield summary(report)
 
@@ -73,35 +75,36 @@ def for_programs(report: Report) -> str:
     return json.dumps(told, indent=2)
 
 
-def _told(problem: Problem) -> Iterator[str]:
+def _told(problem: Problem, width: int) -> Iterator[str]:
     line, column = problem.place
     where = f" ({problem.where})" if problem.where else ""
     yield f"{problem.file}:{line}:{column}: {problem.severity}: {problem.check}{where}"
     yield from textwrap.wrap(
-        problem.what, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
+        problem.what, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
     )
-    shown, caret = _cut(problem.line, column)
-    yield f"{_INDENT}| {shown}"
-    yield f"{_INDENT}| {' ' * caret}^"
+    shown, caret = _cut(problem.line, column, width - len(_INDENT) - len(_QUOTE))
+    yield f"{_INDENT}{_QUOTE}{shown}"
+    yield f"{_INDENT}{_QUOTE}{' ' * caret}^"
     yield from textwrap.wrap(
         problem.fix,
-        _WIDTH,
+        width,
         initial_indent=f"{_INDENT}fix: ",
         subsequent_indent=f"{_INDENT}     ",
         break_on_hyphens=False,
     )
 
 
-def _cut(line: str, column: int) -> tuple[str, int]:
+def _cut(line: str, column: int, room: int) -> tuple[str, int]:
     """As much of a line as fits, without its indentation, and where in it the caret stands."""
     line = line.replace("\t", " ")
     text = line.lstrip()
     at = max(column - 1 - (len(line) - len(text)), 0)
-    if len(text) <= _LINE:
+    if len(text) <= room:
         return text, at
-    start = max(at - _LINE // 3, 0)
-    end = start + _LINE
-    before, behind = "..." if start else "", "..." if end < len(text) else ""
+    room -= 2 * len(_DOTS)
+    start = max(at - room // 3, 0)
+    end = start + room
+    before, behind = _DOTS if start else "", _DOTS if end < len(text) else ""
     return before + text[start:end] + behind, len(before) + at - start
 
 

@@ -6,6 +6,7 @@ from alerts.alert import Alert, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading
 from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
+from alerts.pack.wording import AN_ENGINE, DURATION, FINE_PERCENT, NUMBER, PERCENT, either
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION
@@ -24,7 +25,9 @@ KV_DEMAND_BEYOND_POOL = Alert(
     Severity.WARNING,
     Cause.OVERLOAD,
     Compare(Reading(DEMAND), ">", "kv_demand_ratio"),
-    '{{ $labels.engine }} is asked for {{ $value | printf "%.1f" }} times its KV pool',
+    "{{ $labels.engine }} is asked for "
+    + either("lt $value 1.1", f"{FINE_PERCENT} of", f"{NUMBER} times")
+    + " its KV pool",
     "More KV blocks are asked for than the engine has: some requests have to wait, before usage shows it.",
     consequence_of=_ELSEWHERE,
 )
@@ -36,7 +39,8 @@ KV_EXHAUSTION_NEAR = Alert(
         Compare(Reading(EXHAUSTION), "<", "kv_exhaustion_seconds"),
         Compare(Reading(KV_USAGE), ">", "kv_usage_calm_ratio"),
     ),
-    "{{ $labels.engine }} fills its KV pool within {{ $value | humanizeDuration }}",
+    "{{ $labels.engine }} "
+    + either("lt $value 1.0", "has filled its KV pool", f"fills its KV pool within {DURATION}"),
     "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than"
     " this can tell.",
     quiet_under=("KvDemandBeyondPool", "KvCachePressure"),
@@ -47,7 +51,7 @@ KV_CACHE_PRESSURE = Alert(
     Severity.WARNING,
     Cause.OVERLOAD,
     All(FULL, WAITING, PREEMPTING),
-    "{{ $labels.engine }}: KV pool {{ $value | humanizePercentage }} full, requests wait, sequences are preempted",
+    f"{AN_ENGINE}: KV pool {PERCENT} full, requests wait, sequences are preempted",
     "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
     consequence_of=_ELSEWHERE,
 )
@@ -67,7 +71,7 @@ KV_PING_PONG = Alert(
     Severity.WARNING,
     Cause.RECOMPUTE_THRASH,
     All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
-    "{{ $labels.engine }}: {{ $value | humanizePercentage }} of preemptions hit a sequence again",
+    f"{AN_ENGINE}: {PERCENT} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
     for_seconds=120,
     quiet_under=THRASH,
@@ -90,7 +94,7 @@ TAIL_WASTE = Alert(
         Compare(Reading(USED_RATIO), ">", "tail_used_ratio"),
         Either(FULL, Compare(Reading(RESERVE_RATIO), ">", "tail_reserve_ratio")),
     ),
-    "{{ $labels.engine }}: {{ $value | humanizePercentage }} of used KV memory is empty tails of blocks",
+    f"{AN_ENGINE}: {PERCENT} of used KV memory is empty tails of blocks",
     "Blocks are so large beside the sequences that much of what is used holds no token, and little is free.",
     for_seconds=300,
     quiet_under=("EngineDown",),

@@ -7,6 +7,7 @@ from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering
 from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge
+from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
 from alerts.recording_presence import ENGINE_THERE, USAGE_THERE
 from exporter.derive.blocks import KV_USAGE
@@ -79,7 +80,7 @@ RANKS_OUT_OF_BALANCE = Alert(
     Severity.WARNING,
     Cause.RANK_IMBALANCE,
     Compare(Reading(IMBALANCE), ">", "rank_imbalance_ratio"),
-    '{{ $labels.engine }}: its busiest rank has {{ $value | printf "%.1f" }} times the mean',
+    f"{AN_ENGINE}: its busiest rank has {NUMBER} times the mean",
     "One data-parallel rank is full while others idle: the router doesn't spread requests by what they hold.",
     for_seconds=300,
     quiet_under=("EngineDown",),
@@ -107,7 +108,7 @@ FLEET_PROGRESS_FALLING = Alert(
     Severity.PAGE,
     Cause.SLO_MISSED,
     Expression(_falling, ()),
-    "The fleet makes {{ $value | humanizePercentage }} of the tokens of ten minutes ago, with as many sequences",
+    f"The fleet makes {PERCENT} of the tokens of ten minutes ago, with as many sequences",
     "More is in the engines than before and less comes out of them, whatever each of them says of itself.",
     for_seconds=120,
     consequence_of=(*THRASH, *STANDSTILL, *GONE),

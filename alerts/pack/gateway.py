@@ -7,6 +7,7 @@ from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering
 from alerts.pack.explaining import GONE, STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge, rate
+from alerts.pack.wording import A_GATEWAY, DURATION, NUMBER, PERCENT
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gateway import BREAKER_OPEN_RATIO, REJECT_P99, REQUESTS
@@ -36,7 +37,7 @@ RETRY_STORM = Alert(
     Severity.PAGE,
     Cause.RETRY_STORM,
     Expression(_storm, _GATEWAY),
-    '{{ $labels.gateway }}: {{ $value | printf "%.1f" }} attempts for each answer',
+    f"{A_GATEWAY}: {NUMBER} attempts for each answer",
     "Clients give up waiting and come again with the same prompts: most of the work is for nobody.",
     for_seconds=180,  # whatever makes clients wait has its own alert by then
     keep_firing_seconds=180,
@@ -57,7 +58,7 @@ ORPHANED_KV = Alert(
     Severity.WARNING,
     Cause.ORPHANS,
     Compare(Reading(ORPHAN_KV), ">", "orphan_kv_ratio"),
-    "{{ $labels.gateway }}: {{ $value | humanizePercentage }} of KV blocks belong to clients that are gone",
+    f"{A_GATEWAY}: {PERCENT} of KV blocks belong to clients that are gone",
     "Engines go on with requests that nobody waits for any more: something between swallows disconnects.",
     for_seconds=30,
     consequence_of=(*THRASH, *STANDSTILL),
@@ -96,7 +97,7 @@ GATEWAY_TOO_TIGHT = Alert(
     Severity.PAGE,
     Cause.GATEWAY_TOO_TIGHT,
     Expression(_rejecting_with_room, _GATEWAY),
-    "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests while engines have room",
+    f"{A_GATEWAY} turns away {PERCENT} of requests while engines have room",
     "Users are refused though no engine's KV pool is anywhere near full, and half as many as before get through: the"
     " limit is below what the fleet carries.",
 )
@@ -105,7 +106,7 @@ GATEWAY_REJECTING = Alert(
     Severity.WARNING,
     Cause.OVERLOAD,
     Expression(_rejecting, _GATEWAY),
-    "{{ $labels.gateway }} turns away {{ $value | humanizePercentage }} of requests",
+    f"{A_GATEWAY} turns away {PERCENT} of requests",
     "More is asked for than is let through. Where engines are full that is what the limit is for.",
     for_seconds=120,
     quiet_under=("GatewayTooTight", "GatewayBreakerOpen"),
@@ -124,7 +125,7 @@ GATEWAY_REJECTS_SLOWLY = Alert(
     Severity.WARNING,
     Cause.GATEWAY_SLOW,
     Compare(Reading(REJECT_P99), ">", "gateway_reject_seconds"),
-    "{{ $labels.gateway }} takes {{ $value | humanizeDuration }} to turn a request away",
+    f"{A_GATEWAY} takes {DURATION} to turn a request away",
     "Refusing is to be cheap and quick: what waits to be refused holds connections, and clients can't go elsewhere.",
     for_seconds=120,
 )

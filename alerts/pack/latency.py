@@ -9,6 +9,7 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering
 from alerts.pack.explaining import STANDSTILL, THRASH
 from alerts.pack.promql import by, gauge
+from alerts.pack.wording import AN_ENGINE, DURATION, PERCENT
 from alerts.recording_presence import PREFIX_HITS_THEN
 from alerts.recording_slo import BASE_WINDOW, EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
@@ -23,7 +24,7 @@ DECODE_STALLED = Alert(
     Severity.WARNING,
     Cause.PREFILL_BLOCKING,
     All(Compare(Reading(TOKEN_AGE), ">=", "decode_stall_seconds"), _RUNNING),
-    "{{ $labels.engine }}: no token for {{ $value | humanizeDuration }} while sequences run",
+    f"{AN_ENGINE}: no token for {DURATION} while sequences run",
     "Every stream of the engine stands still: behind a long prefill, behind copies, or because the engine hangs.",
     for_seconds=15,
     quiet_under=(*THRASH, *STANDSTILL, "EngineDown"),
@@ -33,7 +34,7 @@ TOKENS_CRAWL = Alert(
     Severity.PAGE,
     Cause.SLO_MISSED,
     Compare(Reading(TOKEN_INTERVAL), ">", "token_interval_seconds"),
-    "{{ $labels.engine }}: {{ $value | humanizeDuration }} between two tokens",
+    f"{AN_ENGINE}: {DURATION} between two tokens",
     "Tokens come so slowly that clients time out and send the same prompts again, which makes it worse.",
     keep_firing_seconds=180,
     quiet_under=(*THRASH, *STANDSTILL, "EngineDown"),
@@ -43,7 +44,7 @@ HEAD_OF_LINE_BLOCKING = Alert(
     Severity.WARNING,
     Cause.PREFILL_BLOCKING,
     Compare(Reading(HEAD_OF_LINE), ">", "head_of_line_ratio"),
-    "{{ $labels.engine }}: sequences wait behind a prefill {{ $value | humanizePercentage }} of the time",
+    f"{AN_ENGINE}: sequences wait behind a prefill {PERCENT} of the time",
     "There is room in the pool, and requests wait all the same: long prompts are computed whole before them.",
     for_seconds=120,
     quiet_under=(*STANDSTILL, "EngineDown"),
@@ -53,7 +54,7 @@ LONG_PROMPTS_OVER_QUOTA = Alert(
     Severity.WARNING,
     Cause.LONG_PROMPTS,
     Compare(Reading(LONG_PROMPTS), ">", "long_prompt_ratio"),
-    "{{ $labels.engine }}: {{ $value | humanizePercentage }} of prompts are longer than the quota",
+    f"{AN_ENGINE}: {PERCENT} of prompts are longer than the quota",
     "Few long prompts fill a pool that many short ones share. The gateway knows which key they come from.",
     for_seconds=300,
 )
@@ -72,7 +73,7 @@ PREFIX_HITS_COLLAPSED = Alert(
     Severity.WARNING,
     Cause.PREFIX_COLLAPSE,
     Expression(_collapsed, PREFIX_HITS.scope.labels),
-    "{{ $labels.engine }}: the prefix cache hits {{ $value | humanizePercentage }}, and did far more before",
+    f"{AN_ENGINE}: the prefix cache hits {PERCENT}, and did far more before",
     "Prompts no longer begin alike: each needs its own prefill and its own blocks for what they shared before.",
     for_seconds=60,
     quiet_under=("EngineDown",),
@@ -119,7 +120,7 @@ def _worst(slo: str, window: str, rendering: Rendering) -> str:
     values = "".join(f" $labels.{label}" for label in rendering.cluster_labels)
     each = f"max by (engine) (rate({SLO_EVENTS.full_name}{matchers}{clusters}}}[{window}]))"
     asked = f"query (printf `topk({_NAMED}, {each} > 0)`{values})"
-    shown = '{{ .Labels.engine }} ({{ .Value | printf "%.2f" }} a second)'
+    shown = '{{ .Labels.engine }} ({{ .Value | printf "%.2g" }} a second)'
     return f"{{{{ with {asked} }}}}Most misses:{{{{ range . }}}} {shown}{{{{ end }}}}.{{{{ end }}}}"
 
 
@@ -127,6 +128,7 @@ def _burn_alert(slo: str, period: _Period) -> Alert:
     name, severity, times, long, short, wait = period
     title, what = _OBJECTIVES[slo]
     speeds = [each[0] for each in _PERIODS]
+    often = f"{times:g} times as often as" if times > 1 else "more often than"
     faster = [f"Slo{title}Burn{each}" for each in speeds[: speeds.index(name)]]
     # who is told that users wait for first tokens looks at the others too
     other = [f"SloFirstTokenBurn{each}" for each in speeds[: speeds.index(name) + 1]] if slo == "tpot" else []
@@ -135,7 +137,7 @@ def _burn_alert(slo: str, period: _Period) -> Alert:
         severity,
         Cause.SLO_MISSED,
         Expression(partial(_burning, slo, period), LABELS),
-        f"The fleet's {what} miss their objective {times:g} times as often as the budget allows",
+        f"The fleet's {what} miss their objective {often} the budget allows",
         f"Over {long} and over {short} so many {what} were late that a month's budget burns {times:g} times too fast."
         " Clients that left count as missed.",
         for_seconds=wait,

@@ -7,6 +7,7 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading, Rendering, Unless
 from alerts.pack.explaining import KEPT_SECONDS
 from alerts.pack.promql import risen
+from alerts.pack.wording import AN_ENGINE, PERCENT
 from alerts.recording_gpus import SATURATED
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.collectives import COLLECTIVE_DROP
@@ -52,7 +53,7 @@ COLLECTIVES_SLOW = Alert(
     Severity.WARNING,
     Cause.COLLECTIVE_SLOW,
     Compare(Reading(COLLECTIVE_DROP), ">", "collective_drop_ratio"),
-    "{{ $labels.engine }}: its GPUs exchange {{ $value | humanizePercentage }} less than usual",
+    f"{AN_ENGINE}: its GPUs exchange {PERCENT} less than usual",
     "The all-reduces of the engine carry less than they did with as many sequences: NVLink, topology or throttling.",
     quiet_under=("EngineDown", "EngineFrozen"),
 )

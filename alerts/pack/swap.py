@@ -7,6 +7,7 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading
 from alerts.pack.cache import PREEMPTING
 from alerts.pack.explaining import KEPT_SECONDS
+from alerts.pack.wording import AN_ENGINE, PERCENT, either
 from exporter.derive.preemption import THRASHING
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED, SWAPPED
@@ -28,7 +29,9 @@ KV_SEQUENCES_SWAPPED = Alert(
     Severity.PAGE,
     Cause.SWAP_THRASH,
     Compare(Reading(SWAPPED), ">", "swapped_sequences"),
-    '{{ $labels.engine }}: {{ $value | printf "%.0f" }} sequences are swapped out',
+    "{{ $labels.engine }}: "
+    + either("eq $value 1.0", "a sequence is", '{{ $value | printf "%.0f" }} sequences are')
+    + " swapped out",
     "The pool ran dry and sequences were moved to the host: they make no token until they are back, and nobody new is"
     " let in meanwhile.",
     for_seconds=15,
@@ -59,7 +62,7 @@ SWAP_POOL_FILLING = Alert(
         Compare(Reading(SWAP_TIER_USED), ">", "swap_tier_used_ratio"),
         Compare(Reading(ENGINE_INFO, (("generation", "v0"),)), ">=", 1.0),
     ),
-    "{{ $labels.engine }}: swap pool {{ $value | humanizePercentage }} full, and the engine dies when it is",
+    f"{AN_ENGINE}: swap pool {PERCENT} full, and the engine dies when it is",
     "vLLM's V0 engine ends with an error as soon as it has to swap and the pool on the host is full.",
     for_seconds=0,
     quiet_under=("EngineDown",),

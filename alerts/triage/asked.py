@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from exporter.connection_settings import BasicAuthSettings
 from exporter.derive.phenomenon import EngineFacts
 from exporter.engine_settings import EngineSettings
 from exporter.facts import engine_facts
 from exporter.gateway_settings import GatewaySettings
 from exporter.settings import RefusedError, SettingsError, load_with_places
 from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings, parse_address
+
+if TYPE_CHECKING:
+    from exporter.web_config import WebConfig
 
 NO_SIDECAR = "none"
 
@@ -23,6 +28,7 @@ class Sidecar:
 
     url: str
     asked_for: bool
+    login: BasicAuthSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +45,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Of the command line; None and empty: not given."""
+    """Of the command line; None and empty: not given.
+
+    A password comes in a file alone: what stands on a command line or in the environment, others can see.
+    """
 
     gateways: tuple[str, ...] = ()
     sidecar: str | None = None
     name: str | None = None
+    sidecar_user: str | None = None
+    sidecar_password_file: Path | None = None
 
 
 def asked(target: str, flags: Flags, config: Path | None, environ: Mapping[str, str]) -> Asked:
@@ -65,7 +76,7 @@ def asked(target: str, flags: Flags, config: Path | None, environ: Mapping[str, 
         each for each in settings.gateways if each.engines is None or not called or called in each.engines
     )
     others = tuple(each.name for each in settings.engines if each.name != called)
-    return Asked(engine, facts, before, _sidecar(settings, flags.sidecar), called, others)
+    return Asked(engine, facts, before, _sidecar(settings, flags), called, others)
 
 
 def _of_sidecar(environ: Mapping[str, str]) -> dict[str, str]:
@@ -96,24 +107,50 @@ def _stranger(settings: SidecarSettings, target: str, config: Path | None) -> En
         raise SettingsError(f"URL: {error}") from error
 
 
-def _sidecar(settings: SidecarSettings, url: str | None) -> Sidecar | None:
-    if url == NO_SIDECAR:
+def _sidecar(settings: SidecarSettings, flags: Flags) -> Sidecar | None:
+    if flags.sidecar == NO_SIDECAR:
         return None
-    if url is not None:
+    login = _login(settings, flags)
+    if flags.sidecar is not None:
         try:
-            return Sidecar(EngineSettings(url).url, asked_for=True)
+            return Sidecar(EngineSettings(flags.sidecar).url, asked_for=True, login=login)
         except RefusedError as error:
             raise SettingsError(f"--sidecar: {error}") from error
     host, port = parse_address(settings.listen or DEFAULT_LISTEN)
     if port == 0:
         return None
-    scheme = "https" if settings.web_config and _speaks_tls(settings.web_config) else "http"
+    web = _web_config(settings)
+    scheme = "https" if web is not None and web.tls_server_config is not None else "http"
     shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 -- looked up
-    return Sidecar(f"{scheme}://{shown}:{port}/metrics", asked_for=False)
+    return Sidecar(f"{scheme}://{shown}:{port}/metrics", asked_for=False, login=login)
 
 
-def _speaks_tls(web_config: Path) -> bool:
-    """Whether a sidecar with this web config does. Raises SettingsError where it can't be read."""
+def _web_config(settings: SidecarSettings) -> WebConfig | None:
+    """Raises SettingsError where it can't be read."""
+    if settings.web_config is None:
+        return None
     from exporter.web_config import read_web_config  # noqa: PLC0415 - the server's side, seldom needed
 
-    return read_web_config(web_config).tls_server_config is not None
+    return read_web_config(settings.web_config)
+
+
+def _login(settings: SidecarSettings, flags: Flags) -> BasicAuthSettings | None:
+    """The only user whom the sidecar's web config lets in needn't be told."""
+    file, user = flags.sidecar_password_file, flags.sidecar_user
+    if file is None:
+        if user is not None:
+            raise SettingsError("--sidecar-user: has no use without --sidecar-password-file")
+        return None
+    if user is None:
+        web = _web_config(settings)
+        users = tuple(web.basic_auth_users) if web is not None else ()
+        if len(users) != 1:
+            raise SettingsError("--sidecar-password-file: say whose it is with --sidecar-user NAME")
+        (user,) = users
+    try:
+        if not file.read_text(encoding="utf-8").strip():
+            raise SettingsError(f"--sidecar-password-file: {file} is empty")
+    except (OSError, UnicodeError) as error:
+        problem = getattr(error, "strerror", None) or "it is not text"
+        raise SettingsError(f"--sidecar-password-file: {file} can't be read: {problem}") from error
+    return BasicAuthSettings(user, password_file=file)

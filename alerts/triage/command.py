@@ -37,6 +37,21 @@ MOST_SECONDS = 600.0
     metavar="URL",
     help=f"The sidecar beside it, or {NO_SIDECAR}.  [default: what --config says, else 127.0.0.1:9807]",
 )
+@click.option(
+    "--sidecar-user",
+    metavar="NAME",
+    envvar="THRASHOLD_SIDECAR_USER",
+    show_envvar=True,
+    help="Who reads a sidecar that asks for a password.  [default: the only one of the web config in --config]",
+)
+@click.option(
+    "--sidecar-password-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    envvar="THRASHOLD_SIDECAR_PASSWORD_FILE",
+    show_envvar=True,
+    help="Holds the password, and nothing else.",
+)
 @click.option("--name", metavar="NAME", help="What the sidecar calls this engine, where it reads several.")
 @click.option(
     "--wait",
@@ -58,6 +73,8 @@ def triage(  # noqa: PLR0913, PLR0917 - one each for click's options
     wants_json: bool,  # noqa: FBT001 - click calls by name
     gateways: tuple[str, ...],
     sidecar: str | None,
+    sidecar_user: str | None,
+    sidecar_password_file: Path | None,
     name: str | None,
     wait: float,
     config: Path | None,
@@ -69,7 +86,8 @@ def triage(  # noqa: PLR0913, PLR0917 - one each for click's options
     answers.
     """
     try:
-        whom = asked(target, Flags(gateways, sidecar, name), config, os.environ)
+        flags = Flags(gateways, sidecar, name, sidecar_user, sidecar_password_file)
+        whom = asked(target, flags, config, os.environ)
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
     leave(_told(whom, wait, wants_json=wants_json))

@@ -37,12 +37,23 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class Envoy:
+    """A gateway that can be clamped. ``admin``: the URL of its admin port; ``cluster``: its name of the engines.
+
+    Either is empty where it isn't known.
+    """
+
+    admin: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """``samples``: the first and the last read of the engine, none where it didn't answer: then ``failure`` says why.
 
     ``own``: what the cycle made of them, None as well. ``gateways``: as read last. ``problems``: of other sources.
-    ``gpus``: UUIDs that settings tell of the engine, ``other_engines`` the names of others that the sidecar reads,
-    ``cluster`` and ``envoy``: of a gateway to clamp.
+    ``gpus``: UUIDs that settings tell of the engine, ``other_engines`` the names of others that the sidecar reads.
+    ``envoys``: those that were read.
     """
 
     engine: str
@@ -56,8 +67,7 @@ class Look:
     problems: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     other_engines: frozenset[str] = frozenset()
-    cluster: str = ""
-    envoy: str = ""
+    envoys: tuple[Envoy, ...] = ()
     witnesses: tuple[Witness, ...] = field(init=False)
 
     def __post_init__(self) -> None:

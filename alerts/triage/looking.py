@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from alerts.triage.asked import Asked
 from alerts.triage.known import Origin, Witness
-from alerts.triage.look import Beside, Look
+from alerts.triage.look import Beside, Envoy, Look
 from alerts.triage.rows import Rows, of_page, of_snapshot
 from exporter.connection_settings import ConnectionSettings
 from exporter.cycle import CycleSettings, initial, step
@@ -17,6 +18,8 @@ from exporter.derive.blocks import KV_BLOCKS
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.traffic import SEQUENCES
 from exporter.gateway_join import Behind
+from exporter.gateway_settings import PATHS, GatewaySettings
+from exporter.observation import Observation
 from exporter.sample import EngineSample
 from exporter.source_signals import BUILD_INFO, SOURCE_UP
 from exporter.sources.endpoint import Endpoint, shown
@@ -46,7 +49,10 @@ class _Page:
     locked: bool = False
 
 
-_LOCKED = _Page(problem="it asks for a password, and triage has none: --wait 35 watches instead", locked=True)
+_ASKS = (
+    "it asks for a password, and triage has none: --sidecar-user and --sidecar-password-file give it one, --wait 35"
+    " watches instead"
+)
 
 
 async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -> Look:
@@ -102,8 +108,20 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         tuple(each.status.last_error for each in observed if not each.status.answering),
         gpus=() if asked.facts.gpus is None else asked.facts.gpus,
         other_engines=_other_engines(asked, beside),
-        cluster=next((each.cluster for each in asked.gateways if each.cluster), ""),
+        envoys=_envoys(asked.gateways, observed),
     )
+
+
+def _envoys(settings: Sequence[GatewaySettings], observed: Sequence[Observation]) -> tuple[Envoy, ...]:
+    """Those that answered. Stats at another path than the admin port's are of something that takes no orders."""
+    found = []
+    for each, seen in zip(settings, observed, strict=True):
+        sample = seen.gateway
+        if sample is not None and seen.status.answering and sample.kind == "envoy":
+            url = urlsplit(each.url)
+            before, admins, _ = url.path.rpartition(PATHS["envoy"])
+            found.append(Envoy(f"{url.scheme}://{url.netloc}{before}" if admins else "", sample.cluster))
+    return tuple(found)
 
 
 async def _read(sources: Sequence[Source]) -> None:
@@ -119,12 +137,16 @@ async def _sidecar_page(asked: Asked, clock: Callable[[], float]) -> _Page | Non
     if asked.sidecar is None:
         return None
     seconds = _SIDECAR_SECONDS[asked.sidecar.asked_for]
-    settings = replace(ConnectionSettings(asked.sidecar.url), deadline_seconds=seconds)
+    login = asked.sidecar.login
+    settings = ConnectionSettings(asked.sidecar.url, deadline_seconds=seconds, basic_auth=login)
     endpoint = Endpoint(settings, clock, _SIDECAR)
     try:
         reply = await endpoint.read()
     except ReadFailedError as error:
-        return _LOCKED if error.reason is Reason.UNAUTHORISED else _Page(problem=str(error))
+        if error.reason is not Reason.UNAUTHORISED:
+            return _Page(problem=str(error))
+        refused = _ASKS if login is None else f"it refuses the user {login.username} or this password"
+        return _Page(problem=refused, locked=True)
     finally:
         await endpoint.aclose()
     rows = of_page(reply.body, reply.at)

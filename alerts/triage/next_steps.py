@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from alerts.causes import Cause
 from alerts.runbooks import runbook_url
+from alerts.thresholds import Thresholds
 from alerts.triage.findings import Certainty
-from alerts.triage.look import Look
+from alerts.triage.look import Envoy, Look
 from alerts.triage.steps.backpressure import limit_of
 from alerts.triage.verdict import Verdict
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
@@ -85,7 +88,7 @@ _FULL = 0.8
 """From here on preemption is near."""
 
 
-def next_of(look: Look, verdict: Verdict) -> Next:
+def next_of(look: Look, verdict: Verdict, thresholds: Thresholds) -> Next:
     """After a verdict."""
     finding = verdict.finding
     again = longer(look, verdict)
@@ -95,10 +98,10 @@ def next_of(look: Look, verdict: Verdict) -> Next:
     commands = [again] if again else []
     cause = finding.alert.cause
     if cause is Cause.GATEWAY_TOO_TIGHT:
-        commands.append(_UNLIMITED)
+        commands += _unlimited(look)
         notes += _RATE_LIMIT
     elif cause in _CLAMP:
-        gateway, gateway_notes = _gateway(look)
+        gateway, gateway_notes = _gateway(look, thresholds)
         commands += gateway
         notes += gateway_notes
     return Next(runbook_url(finding.alert), tuple(commands), tuple(notes))
@@ -115,32 +118,55 @@ def longer(look: Look, verdict: Verdict) -> str:
     return f"thrashold triage {look.url} --wait {wait}" if wait else ""
 
 
-def _gateway(look: Look) -> tuple[list[str], Iterator[str]]:
-    limit = limit_of(look)
+def _gateway(look: Look, thresholds: Thresholds) -> tuple[list[str], Iterator[str]]:
+    limit = limit_of(look, thresholds)
     if limit is None:
         return [], iter(())
     kinds = {gateway.kind for gateway in look.gateways}
     if kinds == {"litellm"}:
         return [], iter((f"LiteLLM has limits by key alone: {ACTIONS}#whose-prompts",))
-    return _envoy(look, limit), _envoy_notes(look, limit)
+    return _clamped(look, limit), _envoy_notes(look, limit)
 
 
-def _envoy(look: Look, limit: int) -> list[str]:
+def _clamped(look: Look, limit: int) -> list[str]:
     """Facts of Envoy: the runtime key of a cluster's breaker, the admin port's ``runtime_modify``."""
-    value = limit * _engines(look)
-    key = f"circuit_breakers.{look.cluster or 'CLUSTER'}.default.max_requests"
-    return [f"KEY={key}", f'curl -sX POST "$ENVOY/runtime_modify?$KEY={value}"']
+    each = max(1, limit * _engines(look) // max(1, len(look.envoys)))
+    commands = []
+    for envoy in look.envoys or (Envoy("", ""),):
+        # a name from a page goes into a shell: nothing of it may mean anything there
+        key = f"circuit_breakers.{quote(envoy.cluster, safe='') or 'CLUSTER'}.default.max_requests"
+        commands += [*_at(envoy), f"KEY={key}", f'curl -sX POST "$ENVOY/runtime_modify?$KEY={each}"']
+    return commands
+
+
+def _unlimited(look: Look) -> list[str]:
+    return [line for envoy in look.envoys or (Envoy("", ""),) for line in (*_at(envoy), _UNLIMITED)]
+
+
+def _at(envoy: Envoy) -> list[str]:
+    """Where that is known."""
+    return [f"ENVOY={shlex.quote(envoy.admin)}"] if envoy.admin else []
 
 
 def _engines(look: Look) -> int:
-    backends = [gateway.backends for gateway in look.gateways if gateway.backends]
-    return int(backends[0]) if len(backends) == 1 else 1
+    """Behind the gateway; 1 where nobody tells."""
+    told = {gateway.backends for gateway in look.gateways if gateway.kind == "envoy" and gateway.backends}
+    return int(told.pop()) if len(told) == 1 else 1
 
 
 def _envoy_notes(look: Look, limit: int) -> Iterator[str]:
-    engines = _engines(look)
-    if engines > 1:
-        yield f"{limit} for this engine, times {engines} behind the gateway, over your Envoys"
-    else:
-        yield f"{limit} for this engine: times your engines, over your Envoys"
+    engines, envoys = _engines(look), len(look.envoys)
+    over = f"the {envoys} Envoys that were read" if envoys > 1 else "your Envoys"
+    times = f", times {engines} behind the gateway" if engines > 1 else ": times your engines"
+    yield f"{limit} for this engine{times}, over {over}"
+    missing = [
+        words
+        for words, known in (
+            ("ENVOY is the URL of its admin port", all(envoy.admin for envoy in look.envoys)),
+            ("CLUSTER its name of your engines", all(envoy.cluster for envoy in look.envoys)),
+        )
+        if not (look.envoys and known)
+    ]
+    if missing:
+        yield f"{', '.join(missing)}; --gateway URL, of that port, fills it in"
     yield f"how, and the way back: {ACTIONS}#clamp-the-gateway"

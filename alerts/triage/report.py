@@ -46,5 +46,5 @@ def report(look: Look, thresholds: Thresholds) -> Report:
         tuple(step(look, thresholds) for step in STEPS),
         verdict,
         unknowns(look),
-        next_of(look, verdict),
+        next_of(look, verdict, thresholds),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from alerts.alert import Severity
 from alerts.catalogue import ALERTS
+from alerts.pack.cache import KV_DEMAND_BEYOND_POOL, KV_EXHAUSTION_NEAR
 from alerts.pack.gateway import ORPHANED_KV
 from alerts.pack.latency import DECODE_STALLED
 from alerts.thresholds import Thresholds
@@ -15,8 +16,11 @@ from alerts.triage.findings import Certainty, Finding, Subjects, by_conditions
 from alerts.triage.look import Look
 from alerts.triage.looked import looked
 from alerts.triage.suspected import SPARE_SECONDS, suspected
+from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gateway import INFLIGHT, UPSTREAM_INFLIGHT
+from exporter.derive.preemption import PREEMPTION_RATE
 from exporter.derive.stalls import FROZEN_AFTER_SECONDS, TOKEN_AGE
+from exporter.derive.traffic import SEQUENCES
 
 HEALTHY = "healthy"
 
@@ -63,11 +67,13 @@ EXPLAINING: tuple[str, ...] = (
     "SidecarDown",
 )
 """Names of alerts, what explains others before what it explains. One that isn't here comes last."""
+FORECASTS = frozenset({KV_DEMAND_BEYOND_POOL.name, KV_EXHAUSTION_NEAR.name})
+"""Of what may come: no verdict while nobody waits and nobody is preempted, and told beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``finding``: what is wrong, None where nothing is; ``others``: what else holds, explained or not."""
+    """``finding``: what is wrong, None where nothing is; ``others``: what else holds, explained or a forecast."""
 
     finding: Finding | None
     others: tuple[Finding, ...] = ()
@@ -99,7 +105,20 @@ def judged(look: Look, thresholds: Thresholds) -> Verdict:
     told = [each for each in found.values() if each.alert.severity is not Severity.INFO]
     loud = [each for each in told if not _is_quiet(each, told)]
     ordered = sorted(loud, key=_place) + sorted((each for each in told if each not in loud), key=_place)
-    return Verdict(ordered[0], tuple(ordered[1:])) if ordered else Verdict(None)
+    early = () if _somebody_suffers(subjects, thresholds) else FORECASTS
+    first = next((each for each in ordered if each.alert.name not in early), None)
+    return Verdict(first, tuple(each for each in ordered if each is not first))
+
+
+def _somebody_suffers(subjects: Subjects, thresholds: Thresholds) -> bool:
+    """Whether anybody waits, is swapped, or has just been thrown out of a pool that still is full; or nobody tells."""
+    for known in subjects.ranks:
+        waiting, swapped = known.value(SEQUENCES, "waiting"), known.value(SEQUENCES, "swapped")
+        full = (known.value(KV_USAGE) or 0.0) >= thresholds.kv_usage_full_ratio
+        preempted = (known.value(PREEMPTION_RATE) or 0.0) > thresholds.preemptions_per_second
+        if waiting is None or waiting or swapped or (full and preempted):
+            return True
+    return False
 
 
 def _not_yet_frozen(stalled: Finding) -> Finding:

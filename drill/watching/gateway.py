@@ -114,4 +114,5 @@ def sample_of(listener: Listener, cluster: Cluster, at: float) -> GatewaySample:
         request_time=_histogram(listener.times),
         upstream_time=_histogram(cluster.times) or _histogram(TimesTold() if listener.times else None),
         backends=float(cluster.endpoints),
+        cluster=cluster.name,
     )

@@ -141,6 +141,7 @@ class EnvoyDialect:
             upstream_time=_histogram(table, Field.UPSTREAM_TIME, cluster) or _empty(request_time, cluster),
             backends=_one(table, Field.MEMBERS, cluster),
             notes=tuple(sorted(notes)),
+            cluster=cluster or "",
         )
 
 

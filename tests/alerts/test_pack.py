@@ -16,8 +16,9 @@ from click.testing import CliRunner
 from alerts.alert import Alert, Expression, Severity
 from alerts.catalogue import ALERTS, RECORDINGS
 from alerts.causes import Cause
-from alerts.command import RENDERED, SHIPPED, alerts, explained
-from alerts.conditions import readings
+from alerts.command import RENDERED, SHIPPED, alerts
+from alerts.conditions import leaves, readings
+from alerts.explain import explained, thresholds_of
 from alerts.pack_settings import PackSettings
 from alerts.reference import reference
 from alerts.render import rule
@@ -237,6 +238,32 @@ def test_an_alert_explains_itself() -> None:
 def test_what_explains_an_alert_fits_a_terminal_but_for_its_expression(name: str) -> None:
     words, _, _ = explained(ALERTS[name], PackSettings()).partition("\n\n    ")
     assert max(map(len, words.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_an_alert_explains_each_number_that_its_condition_is_set_by(name: str) -> None:
+    alert = ALERTS[name]
+    said = " ".join(explained(alert, PackSettings()).split())
+    if not isinstance(alert.condition, Expression):
+        limits = [leaf.limit for leaf in leaves(alert.condition)]
+        assert set(thresholds_of(alert)) == {limit for limit in limits if isinstance(limit, str)}
+    for key in thresholds_of(alert):
+        assert f"thresholds.{key}: {getattr(THRESHOLDS, key):g} (may be " in said
+    assert f"alerts.{name}: severity, for_seconds" in said
+
+
+def test_every_threshold_is_explained_with_some_alert() -> None:
+    assert {key for alert in ALERTS.values() for key in thresholds_of(alert)} == NAMES
+
+
+def test_what_is_set_is_explained_as_set(tmp_path: Path) -> None:
+    config = tmp_path / "pack.yml"
+    config.write_text("thresholds: {kv_usage_full_ratio: 0.95}\n")
+    said = " ".join(invoked("explain", "KvCachePressure", "--config", str(config)).output.split())
+    assert "compares thrashold_kv_usage_ratio >= kv_usage_full_ratio and thrashold_sequences{" in said
+    assert "thresholds.kv_usage_full_ratio: 0.95 (may be above 0 to 1, shipped as 0.9)" in said
+    assert "The incident's runbook draws the line at 90 %" in said
+    assert "thresholds.waiting_sequences: 5 (may be 0 to 1e+09)" in said
 
 
 def test_the_committed_page_is_fresh() -> None:

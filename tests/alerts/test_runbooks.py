@@ -240,6 +240,10 @@ def test_the_committed_index_is_fresh() -> None:
     [
         ("{{ $labels.engine }} answers no more", "ENGINE answers no more"),
         ('{{ $labels.gateway }}: {{ $value | printf "%.1f" }} attempts', "GATEWAY: N attempts"),
+        (
+            '{{ if lt $value 1.0 }}none{{ else }}{{ $value | printf "%.2g" | humanize }}{{ end }} of it',
+            "N of it",
+        ),
         ("{{ $value | humanizePercentage }} of {{ $value | humanizeDuration }}", "N % of N s"),
     ],
 )

@@ -36,7 +36,7 @@ def backpressure(look: Look, thresholds: Thresholds) -> Step:
         return Step(NAME, "unknown: nobody tells")
     waiting = _sum(subjects.ranks, "waiting")
     values: dict[str, float | str] = {} if waiting is None else {"waiting": waiting}
-    limit = limit_of(look)
+    limit = limit_of(look, thresholds)
     if limit is not None:
         values["fitting_requests"] = float(limit)
     lines = [*_queue(subjects.ranks[0])]
@@ -59,9 +59,9 @@ def backpressure(look: Look, thresholds: Thresholds) -> Step:
     return Step(NAME, answer, alarming, tuple(lines), values)
 
 
-def limit_of(look: Look) -> int | None:
+def limit_of(look: Look, thresholds: Thresholds) -> int | None:
     """Requests in flight that the engine carries, its ranks added up; None where one of them isn't known."""
-    each = [fitting(look.sample_of(known), known) for known in look.subjects().ranks]
+    each = [fitting(look.sample_of(known), known, thresholds) for known in look.subjects().ranks]
     known = [limit for limit in each if limit is not None]
     return sum(known) if known and len(known) == len(each) else None
 

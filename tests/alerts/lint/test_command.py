@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def invoked(*arguments: str | Path) -> Any:  # noqa: ANN401 -- click's own
-    return CliRunner().invoke(alerts, ["lint", *map(str, arguments)])
+    return CliRunner(env={"COLUMNS": "80"}).invoke(alerts, ["lint", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -74,8 +74,24 @@ def test_a_long_line_is_cut_around_the_caret(tmp_path: Path) -> None:
     file.write_text(board(f"{'(' * 300}vllm:num_preemptions{')' * 300} > 1"))
     lines = invoked(file).output.splitlines()
     shown, caret = lines[2], lines[3]
-    assert len(shown) < 130
+    assert len(shown) <= 80
     assert shown[caret.index("^") :].startswith("vllm:num_preemptions")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 200])
+def test_it_fits_the_terminal_but_for_where_it_is(tmp_path: Path, columns: int) -> None:
+    for name, expr in (
+        ("a.json", f"{'(' * 300}vllm:num_preemptions{')' * 300} > 1"),
+        ("b.json", "histogram_quantile(0.99, sum(rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 1"),
+    ):
+        (tmp_path / name).write_text(board(expr))
+    made = CliRunner(env={"COLUMNS": str(columns)}).invoke(alerts, ["lint", str(tmp_path)])
+    indented = [line for line in made.output.splitlines() if line.startswith("    ")]
+    assert max(map(len, indented)) <= columns
+    assert any(line.startswith("    fix: ") for line in indented)
+    words = " ".join(made.output.split())
+    wide = CliRunner(env={"COLUMNS": "2000"}).invoke(alerts, ["lint", str(tmp_path)]).output
+    assert all(" ".join(line.split()) in words for line in wide.splitlines() if "|" not in line)
 
 
 def test_json_for_programs(faulty: Path) -> None:

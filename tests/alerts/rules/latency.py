@@ -22,20 +22,20 @@ def _events(slo: str, *, good: float, bad: float, calm: float = 1.0) -> tuple[To
     )
 
 
-def _burn(slo: str, what: str, name: str, times: str, within: int, ends: int | None) -> Fires:  # noqa: PLR0913, PLR0917 -- a row of the table below
+def _burn(slo: str, what: str, name: str, often: str, within: int, ends: int | None) -> Fires:  # noqa: PLR0913, PLR0917 -- a row of the table below
     """One of a fleet's two engines misses most: 0.8 of 2 events a second, a share of 0.4."""
     title = {"ttft": "FirstToken", "tpot": "TokenPace"}[slo]
     return Fires(
         f"Slo{title}Burn{name}",
         "one of two engines misses",
         _events(slo, good=0.2, bad=0.8),
-        f"The fleet's {what} miss their objective {times} times as often as the budget allows",
+        f"The fleet's {what} miss their objective {often} the budget allows",
         within_seconds=within,
         ends_within_seconds=ends,
         calm_seconds=10 * _MINUTE,
         step=_MINUTE,
         labels={"slo": slo},
-        worst="Most misses: a (0.80 a second).",
+        worst="Most misses: a (0.8 a second).",
         steady=False,  # who misses most, and how much, changes as it ends
         twice=name == "Fast",
     )
@@ -45,11 +45,11 @@ _BURNS = tuple(
     _burn(slo, what, *row)
     for slo, what in (("ttft", "first tokens"), ("tpot", "tokens"))
     for row in (
-        ("Fast", "14.4", 15 * _MINUTE, 6 * _MINUTE),
-        ("Quick", "6", 35 * _MINUTE, 36 * _MINUTE),
+        ("Fast", "14.4 times as often as", 15 * _MINUTE, 6 * _MINUTE),
+        ("Quick", "6 times as often as", 35 * _MINUTE, 36 * _MINUTE),
         # the short windows of these are hours: their end is looked at by Quick
-        ("Slow", "3", 65 * _MINUTE, None),
-        ("Creeping", "1", 65 * _MINUTE, None),
+        ("Slow", "3 times as often as", 65 * _MINUTE, None),
+        ("Creeping", "more often than", 65 * _MINUTE, None),
     )
 )
 _FIRST, *_OTHERS = (

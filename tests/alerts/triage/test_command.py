@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from exporter.render import PLAIN, Rendering
 from tests.evaluation.triage_stage import Pages, Stage, serving
-from tests.exporter.running import COMMAND, call, free_port, hanging_engine
+from tests.exporter.running import COMMAND, call, free_port, hanging_engine, running
 from tests.exporter.web_files import HASH
 from tests.support.captures import recording
 from tests.support.gateways import envoy_page, written
@@ -181,6 +181,57 @@ def test_a_sidecar_behind_a_password_is_no_fault_of_the_fleet(tmp_path: Path, lo
         )
 
 
+def test_a_sidecar_behind_a_password_is_read_with_the_password_of_a_file(tmp_path: Path) -> None:
+    web, password, wrong = tmp_path / "web.yml", tmp_path / "password", tmp_path / "wrong"
+    web.write_text(f'basic_auth_users: {{prometheus: "{HASH}"}}')
+    password.write_text("right\n")
+    wrong.write_text("secret-and-wrong\n")
+    file = tmp_path / "sidecar.yaml"
+    with (
+        recorded(IDLE) as (_, url),
+        running("--engine", f"{ENGINE}={url}", "--web-config", str(web)) as sidecar,
+    ):
+        listen = sidecar.url.removeprefix("http://")
+        file.write_text(json.dumps({"listen": listen, "web_config": "web.yml", "engines": [url]}))
+        flags = (url, "--name", ENGINE, "--sidecar", sidecar.url)
+        login = ("--sidecar-user", "prometheus", "--sidecar-password-file")
+        by_flags, _ = told(*flags, *login, str(password))
+        refused = asked(*flags, *login, str(wrong))
+        # as README's pod has it: two variables, and nothing on the command line
+        variables = {
+            "THRASHOLD_SIDECAR_USER": "prometheus",
+            "THRASHOLD_SIDECAR_PASSWORD_FILE": str(password),
+        }
+        by_environment = call(*flags, "--json", environ=variables, command=TRIAGE)
+        # whom the web config lets in is known
+        by_settings, _ = told(
+            url, "--name", ENGINE, "--config", str(file), "--sidecar-password-file", str(password)
+        )
+    for said in (by_flags, json.loads(by_environment.stdout), by_settings):
+        assert said["sidecar"]["used"], said["sidecar"]
+    assert "VERDICT  healthy" in refused.out
+    assert "it refuses the user prometheus or this password" in " ".join(refused.out.split())
+    assert "secret-and-wrong" not in refused.out + refused.err
+
+
+def test_a_password_that_can_not_be_sent_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "password").write_text("right")
+    user = ("--sidecar-user", "prometheus")
+    for arguments, words in (
+        (
+            (*user, "--sidecar-password-file", str(tmp_path / "nowhere")),
+            "nowhere can't be read: No such file",
+        ),
+        ((*user, "--sidecar-password-file", str(tmp_path / "empty")), "empty is empty"),
+        (("--sidecar-password-file", str(tmp_path / "password")), "say whose it is with --sidecar-user NAME"),
+        (user, "--sidecar-user: has no use without --sidecar-password-file"),
+    ):
+        done = asked("http://127.0.0.1:1", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert words in " ".join(done.err.split())
+
+
 def test_a_sidecar_that_is_asked_for_and_silent_is_a_finding() -> None:
     with recorded(IDLE) as (_, url):
         gone = f"http://127.0.0.1:{free_port()}"
@@ -220,6 +271,24 @@ def _of_gateway(url: str, gateway: str) -> tuple[tuple[list[str], list[str]], di
     """What the second and the third step say of it."""
     said, _ = told(url, "--sidecar", "none", "--gateway", gateway)
     return (said["steps"][1]["lines"], said["steps"][2]["lines"]), said
+
+
+def test_what_the_gateway_tells_of_itself_stands_in_the_command_that_clamps_it() -> None:
+    envoy = envoy_page("whole/03-err")
+    with serving() as stage:
+        stage.show([replace(each, engines={**each.engines, "envoy": envoy}) for each in pages(OVERLOAD)])
+        url, base = stage.engine_url(ENGINE), stage.engine_url("envoy").removesuffix("/metrics")
+        by_admin, _ = told(url, "--sidecar", "none", "--gateway", f"{base}/stats/prometheus")
+        elsewhere, _ = told(url, "--sidecar", "none", "--gateway", f"{base}/metrics")
+        unread, _ = told(url, "--sidecar", "none")
+    at, key, order = by_admin["next"]["commands"][-3:]
+    assert (at, key) == (f"ENVOY={base}", "KEY=circuit_breakers.engine.default.max_requests")
+    assert order.startswith('curl -sX POST "$ENVOY/runtime_modify?$KEY=')
+    assert not any("ENVOY is" in note or "CLUSTER" in note for note in by_admin["next"]["notes"])
+    assert elsewhere["next"]["commands"][-2:] == [key, order]
+    assert any("ENVOY is the URL of its admin port; " in note for note in elsewhere["next"]["notes"])
+    assert unread["next"]["commands"][-2] == "KEY=circuit_breakers.CLUSTER.default.max_requests"
+    assert any("ENVOY is the URL of its admin port, CLUSTER" in note for note in unread["next"]["notes"])
 
 
 def test_a_gateway_that_is_none_is_told_and_the_rest_goes_on() -> None:

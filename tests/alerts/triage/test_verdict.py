@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from alerts.alert import Expression, Severity
 from alerts.catalogue import ALERTS
 from alerts.thresholds import THRESHOLDS
+from alerts.triage.look import Envoy
 from alerts.triage.next_steps import next_of, unknowns
 from alerts.triage.rows import of_page, of_snapshot
 from alerts.triage.steps.backpressure import limit_of
@@ -16,7 +20,7 @@ from alerts.triage.verdict import EXPLAINING, judged
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gateway import INFO, REQUESTS, UPSTREAM_INFLIGHT
-from exporter.derive.headroom import DEMAND
+from exporter.derive.headroom import DEMAND, EXHAUSTION
 from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_DOWN_INFO, GPU_UP
 from exporter.derive.orphans import ORPHAN_KV
 from exporter.derive.preemption import PREEMPTION_RATE, PREEMPTIONS, THRASHING
@@ -27,6 +31,7 @@ from exporter.render import PLAIN, Rendering
 from exporter.signal import Signal
 from exporter.source_signals import SOURCE_AGE, SOURCE_UP
 from tests.alerts.triage.looks import ENGINE, Labelled, alone, by_sidecar, verdict
+from tests.support.gateways import gateway
 from tests.support.replay import replayed
 
 RANK = (ENGINE, "0", "m")
@@ -39,6 +44,7 @@ def of_rank(**told: float) -> dict[tuple[Signal, tuple[str, ...]], float]:
         "waiting": (SEQUENCES, (*RANK, "waiting")),
         "running": (SEQUENCES, (*RANK, "running")),
         "demand": (DEMAND, RANK),
+        "full_in": (EXHAUSTION, RANK),
         "thrashing": (THRASHING, RANK),
         "preempting": (PREEMPTION_RATE, RANK),
         "loads": (SWAP_BYTES_RATE, (*RANK, "in")),
@@ -75,6 +81,14 @@ CASES: list[tuple[Labelled, Labelled, str]] = [
     # engines that are busy are what a limit is for
     (of_gateway(4, rejected=5), of_gateway(4, rejected=9) | of_rank(usage=0.85), "healthy"),
     (of_gateway(1.4, rejected=5), of_gateway(1.4, rejected=9) | of_rank(usage=0.2), "healthy"),
+    # nearly full, and nobody waits and nobody is preempted
+    ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.0, demand=1.03), "healthy"),
+    ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.07, demand=1.03, full_in=30), "healthy"),
+    # and nobody is back in the queue of those who were preempted within the last half minute
+    ({}, of_rank(usage=0.87, running=49, waiting=0, preempting=0.17, demand=1.01), "healthy"),
+    ({}, of_rank(usage=0.97, running=49, waiting=0, preempting=0.5, demand=1.03), "overload"),
+    ({}, of_rank(usage=0.87, running=49, waiting=1, preempting=0.0, demand=1.03), "overload"),
+    ({}, of_rank(usage=0.87, running=49, demand=1.03), "overload"),  # who waits isn't told
     # clients come again because the engine thrashes
     (
         of_gateway(4, timeout=5),
@@ -89,6 +103,23 @@ def test_what_a_page_says_has_one_verdict(then: Labelled, now: Labelled, expecte
     assert verdict(by_sidecar(then, now)) == expected
 
 
+def test_what_may_come_is_told_beside_a_verdict_of_health() -> None:
+    now = of_rank(usage=0.87, running=49, waiting=0, preempting=0.0, demand=1.03, full_in=30)
+    told = judged(by_sidecar({}, now), THRESHOLDS)
+    assert (told.finding, told.exit_code) == (None, 0)
+    assert [each.alert.name for each in told.others] == ["KvDemandBeyondPool", "KvExhaustionNear"]
+
+
+@given(running=st.integers(1, 2_000), usage=st.floats(0.5, 1.0), waiting=st.integers(0, 100))
+def test_nobody_is_told_to_let_in_fewer_than_run_well(running: int, usage: float, waiting: int) -> None:
+    pool = {"usage": usage, "running": running, "waiting": waiting}
+    for well in ({"preempting": 0.0}, {"preempting": 0.5, "waiting": 0}):
+        assert (limit_of(by_sidecar({}, of_rank(**{**pool, **well})), THRESHOLDS) or 0) >= running
+    for trouble in ({"preempting": 0.5, "waiting": 1}, {"swapped": 1}, {"silent": 9}, {"thrashing": 1}):
+        look = by_sidecar({}, of_rank(**{"preempting": 0.0, **pool, **trouble}))
+        assert limit_of(look, THRESHOLDS) == max(1, int(0.8 * running / usage))
+
+
 @pytest.mark.parametrize(("inflight", "expected"), [(30.0, "orphans"), (0.0, "healthy")])
 def test_what_comes_past_an_idle_gateway_is_no_orphan(inflight: float, expected: str) -> None:
     gateway = {
@@ -101,7 +132,7 @@ def test_what_comes_past_an_idle_gateway_is_no_orphan(inflight: float, expected:
 
 def test_a_rate_limit_that_is_too_tight_is_lifted_and_a_breaker_of_what_fits_would_not_help() -> None:
     look = by_sidecar(of_gateway(4, rejected=5), of_gateway(4, rejected=9) | of_rank(usage=0.2))
-    told = next_of(look, judged(look, THRESHOLDS))
+    told = next_of(look, judged(look, THRESHOLDS), THRESHOLDS)
     assert told.commands == ('curl -sX POST "$ENVOY/runtime_modify?engines_limit_enforced=0"',)
     assert told.page == "docs/runbooks/GatewayTooTight.md"
 
@@ -171,7 +202,26 @@ def test_the_limit_for_envoy_is_what_fits_with_some_to_spare() -> None:
         / ((prompts.mean or 0.0) + (answers.mean or 0.0))
     )
     by_usage = (sample.running or 0.0) / (sample.kv_usage_ratio or 1.0)
-    limit = limit_of(look)
+    limit = limit_of(look, THRESHOLDS)
     assert limit == int(0.8 * min(by_lengths, by_usage))
-    told = next_of(look, judged(look, THRESHOLDS))
+    told = next_of(look, judged(look, THRESHOLDS), THRESHOLDS)
     assert told.commands[-1] == f'curl -sX POST "$ENVOY/runtime_modify?$KEY={limit}"'
+
+
+def test_a_name_from_a_page_means_nothing_to_a_shell_and_several_envoys_share_the_limit() -> None:
+    busy = [cycle for cycle in replayed("vllm-0.32.0") if cycle.phase == "overload"][40:42]
+    look = alone([each.sample for each in busy])
+    limit = limit_of(look, THRESHOLDS)
+    assert limit is not None
+    told = gateway(0.0, backends=4.0)
+    envoys = (Envoy("http://a:9901", "$(reboot)\n;x"), Envoy("http://b:9901", "engines"))
+    look = replace(look, gateways=(told, told), envoys=envoys)
+    share = 4 * limit // 2
+    assert next_of(look, judged(look, THRESHOLDS), THRESHOLDS).commands[-6:] == (
+        "ENVOY=http://a:9901",
+        "KEY=circuit_breakers.%24%28reboot%29%0A%3Bx.default.max_requests",
+        f'curl -sX POST "$ENVOY/runtime_modify?$KEY={share}"',
+        "ENVOY=http://b:9901",
+        "KEY=circuit_breakers.engines.default.max_requests",
+        f'curl -sX POST "$ENVOY/runtime_modify?$KEY={share}"',
+    )
