@@ -64,11 +64,12 @@ def main(seeds: int, only: tuple[str, ...], *, tools: bool) -> None:
     click.echo("pages, in compressed time", err=True)
     told = figures(seeds, outcomes(runs, heard(runs)))
     told["tools"] = _tools(only, ask=tools)
+    written = json.dumps(told, indent=1, sort_keys=True) + "\n"
     if only:
-        click.echo(page(told, peers()))
+        click.echo(page(json.loads(written), peers()))
     else:
-        FIGURES.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        PAGE.write_text(page(told, peers()), encoding="utf-8")
+        FIGURES.write_text(written, encoding="utf-8")
+        PAGE.write_text(page(json.loads(written), peers()), encoding="utf-8")
         click.echo(PAGE)
     ours = told["packs"][OURS]
     for each in told["outcomes"]:
@@ -86,10 +87,10 @@ def outcomes(runs: Sequence[Run], got: Mapping[tuple[str, str], Sequence[Notific
     for each in runs:
         title, truth = each.case.title, each.truth
         verdict = judge(title, truth, each.evaluated[OURS], got[OURS, title])
-        slow = None if verdict.slow is None or truth["onset"] is None else truth["onset"] + verdict.slow
+        thrash = None if verdict.thrash is None or truth["onset"] is None else truth["onset"] + verdict.thrash
         for pack, evaluated in each.evaluated.items():
             heard_of = Heard(evaluated.fired, got[pack, title])
-            found.append(outcome((pack, title), truth, heard_of, names[pack], slow))
+            found.append(outcome((pack, title), truth, heard_of, names[pack], thrash))
     return found
 
 

@@ -30,8 +30,9 @@ elsewhere. What goes wrong in these runs lasts two to ten minutes, so that a rul
 - **named**: of those, what was told names what is wrong. Latency, queues and full pools are what faults look like
 - **in time**: of those caught, before what brought it about was over; thrashing and queues outlast that
 - **can't see**: not caught, and no rule of the pack looks at anything that such a fault shows in; the reasons are below
-- **false**: told where nothing was wrong, or of what was so before it was: that would have come without the fault
-- **lead**: from what people are told first of the incident to p99 TPOT above 2 s; below 0: after it
+- **false**: told where nothing was wrong, or of what was so before anything was: it would have come anyhow
+- **lead**: from what people are told first of the incident to the first sequence that is swapped in or preempted again;
+  below 0: after it
 """
 _TOTALS = """\
 | pack | caught | named | in time | can't see | false pages | false warnings | first told after | lead | notifications |
@@ -116,7 +117,9 @@ def _cell(seeds: Sequence[Mapping[str, Any]], cannot_see: Mapping[Cause, str]) -
     if not causes:
         pages = sum(each["false_pages"] for each in seeds)
         warnings = sum(each["false_warnings"] for each in seeds)
-        return f"**{pages} false pages**" if pages else f"{warnings} false warnings" if warnings else "quiet"
+        if pages:
+            return f"**false pages: {pages}**"
+        return f"false warnings: {warnings}" if warnings else "quiet"
     caught = [each for each in seeds if each["caught"]]
     count = f"{len(caught)} of {len(seeds)}: " if len(seeds) > 1 else ""
     if not caught:
@@ -146,7 +149,15 @@ def _better(outcomes: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
         false = [
             scenario for scenario, packs in by_scenario.items() if _false(packs[pack]) < _false(packs[OURS])
         ]
+        fewer = [
+            f"{scenario} ({_notified(packs[pack])}, ours {_notified(packs[OURS])})"
+            for scenario, packs in by_scenario.items()
+            if scenario.startswith("incident")
+            and all(each["caught"] for each in packs[pack])
+            and _notified(packs[pack]) < _notified(packs[OURS])
+        ]
         for found, words in (
+            (fewer, "takes fewer notifications for"),
             (sooner, "tells first of"),
             (missed, "catches what ours doesn't in"),
             (false, "tells less for nothing in"),
@@ -164,12 +175,16 @@ def _median(seeds: Sequence[Mapping[str, Any]]) -> float:
     return statistics.median(caught) if caught else float("inf")
 
 
+def _notified(seeds: Sequence[Mapping[str, Any]]) -> int:
+    return max(each["notified"] for each in seeds)
+
+
 def _false(seeds: Sequence[Mapping[str, Any]]) -> int:
     return sum(each["false_pages"] + each["false_warnings"] for each in seeds)
 
 
 def _peer(peer: Peer) -> Iterator[str]:
-    yield from ("", f"## {peer.title}", "", f"{peer.about} Source: <{peer.source}>.", "", "Taken as:", "")
+    yield from ("", f"## {peer.title}", "", peer.about, "", f"Source: <{peer.source}>", "", "Taken as:", "")
     yield from (f"- {each}" for each in peer.taken_as)
     yield from ("", "Left out:", "")
     yield from (f"- {name}: {why}" for name, why in peer.not_expressed)

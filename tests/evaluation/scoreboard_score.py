@@ -30,7 +30,7 @@ class Outcome:
     ``first``: the first that somebody was told since the onset; ``page``: that woke somebody; ``named``: that names
     what is wrong. ``late``: what brought it about was over by then. ``false_pages`` and ``false_warnings``: told
     where nothing was wrong, or of what was so before. ``notified``: all that people got, all-clears included.
-    ``lead``: seconds from ``first`` to p99 TPOT above 2 s; None: nobody was told, or it never was.
+    ``lead``: seconds from ``first`` to the first swap-in or repeat preemption; None: nobody was told, or it never was.
     """
 
     pack: str
@@ -64,12 +64,12 @@ def outcome(
     truth: Mapping[str, Any],
     heard: Heard,
     names: Mapping[str, frozenset[Cause]],
-    slow_at: float | None,
+    thrash_at: float | None,
 ) -> Outcome:
     """Of what people got. ``title``: of pack and run; ``names``: by alert, the causes that it tells.
 
-    ``slow_at``: when p99 TPOT passed 2 s, on the clock of the run; None: it never did. What held before the onset
-    already would have been told without the fault: it is false, however late it comes.
+    ``thrash_at``: when a sequence was first swapped in or preempted again, on the clock of the run. What held before
+    the onset already would have been told without the fault: it is false, however late it comes.
     """
     causes = frozenset(Cause(episode["cause"]) for episode in truth["episodes"])
     onset: float | None = truth["onset"] if causes else None
@@ -94,7 +94,7 @@ def outcome(
         sum(each.receiver == "page" for each in false),
         sum(each.receiver != "page" for each in false),
         len(people),
-        None if first is None or slow_at is None or onset is None else slow_at - (onset + first.seconds),
+        None if first is None or thrash_at is None or onset is None else thrash_at - (onset + first.seconds),
     )
 
 
@@ -117,7 +117,7 @@ class Total:
     """Of a pack over all runs. ``faults``: runs with something wrong; ``cannot_see``: those of them that it isn't for.
 
     ``in_time``: caught before what brought it about was over. ``incident_lead_seconds``: the median over the incident's
-    seeds; None: in none of them was anybody told before. ``incident_notifications``: the most in any of them.
+    seeds; None: in none of them was anybody told. ``incident_notifications``: the most in any of them.
     """
 
     false_pages: int

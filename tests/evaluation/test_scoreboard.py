@@ -32,9 +32,9 @@ def told(receiver: str, at: float, *names: str) -> Notification:
     return Notification(receiver, at, tuple({"alertname": name} for name in names), ())
 
 
-def of(truth: Mapping[str, object], *got: Notification, slow_at: float | None = None) -> Outcome:
+def of(truth: Mapping[str, object], *got: Notification, thrash_at: float | None = None) -> Outcome:
     began = [fired(name, each.at - 30.0, each.at - 20.0) for each in got for name in each.names]
-    return outcome(("p", "incident, seed 1"), truth, Heard(began, got), NAMES, slow_at)
+    return outcome(("p", "incident, seed 1"), truth, Heard(began, got), NAMES, thrash_at)
 
 
 def test_what_is_told_first_what_wakes_and_what_names_the_cause_are_told_apart() -> None:
@@ -44,7 +44,7 @@ def test_what_is_told_first_what_wakes_and_what_names_the_cause_are_told_apart()
         told("page", 1160.0, "Swaps"),
         told("watchdog", 1101.0, "Watchdog"),
         Notification("page", 1400.0, (), ({"alertname": "Swaps"},)),
-        slow_at=1200.0,
+        thrash_at=1200.0,
     )
     assert found.first == Told(("Slow",), 30.0)
     assert found.page == found.named == Told(("Swaps",), 60.0)
@@ -77,11 +77,11 @@ def test_told_when_it_is_over_is_late() -> None:
 
 
 def test_totals_count_what_a_pack_is_not_made_for_apart_from_what_it_misses() -> None:
-    caught, missed = of(THRASH, told("page", 1160.0, "Swaps"), slow_at=1150.0), of(THRASH)
+    caught, missed = of(THRASH, told("page", 1160.0, "Swaps"), thrash_at=1150.0), of(THRASH)
     figures = total([caught, missed, of(CALM, told("page", 1.0, "Slow"))], {})
     assert (figures.caught, figures.named, figures.faults, figures.cannot_see) == (1, 1, 2, 0)
     assert (figures.false_pages, figures.incident_notifications) == (1, 1)
-    assert figures.incident_lead_seconds == -10.0  # told 10 s after tokens crawled
+    assert figures.incident_lead_seconds == -10.0  # told 10 s after it thrashed
     blind = total([caught, missed], {Cause.SWAP_THRASH: "nothing of it"})
     assert (blind.cannot_see, blind.caught) == (1, 1)
     assert total([missed], {}).incident_lead_seconds is None
