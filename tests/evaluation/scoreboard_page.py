@@ -176,7 +176,7 @@ def _median(seeds: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _notified(seeds: Sequence[Mapping[str, Any]]) -> int:
-    return max(each["notified"] for each in seeds)
+    return max(int(each["notified"]) for each in seeds)
 
 
 def _false(seeds: Sequence[Mapping[str, Any]]) -> int:
