@@ -1,10 +1,10 @@
 # Each target sets up what it needs: python3 with venv, make and gcc are enough on a fresh machine.
-# make venv | demo | test | lint | bench | eval | scoreboard | live | real | real-gpu | docs
+# make venv | demo | test | lint | bench | eval | scoreboard | live | real | real-gpu | boards-check | render | docs
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: venv demo test lint bench eval scoreboard live real real-gpu docs clean
+.PHONY: venv demo test lint bench eval scoreboard live real real-gpu boards-check render docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -53,6 +53,14 @@ real: $(STAMP)
 real-gpu: $(STAMP)
 	$(BIN)/python -m pytest -m real_gpu tests/real_gpu
 
+# both fetch node packages into .boards (650 MB) the first time: Grafana's own types, and its own components
+boards-check: $(STAMP)
+	$(BIN)/python -m tests.dashboards.schema
+	THRASHOLD_BOARDS=1 $(BIN)/python -m pytest tests/dashboards
+
+render: $(STAMP)
+	$(BIN)/python -m tests.dashboards.render
+
 docs: $(STAMP)
 	$(BIN)/python -m exporter.reference docs/signals.md
 	$(BIN)/python -m exporter.settings_reference docs/settings.md
@@ -63,4 +71,4 @@ docs: $(STAMP)
 	$(BIN)/python -m alerts.lint.reference docs/lint/README.md
 
 clean:
-	rm -rf .venv .real_engine .real_gpu .bench-peers build dist ./*.egg-info
+	rm -rf .venv .boards .real_engine .real_gpu .bench-peers build dist ./*.egg-info

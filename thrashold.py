@@ -18,7 +18,8 @@ class Part:
 
 
 PARTS = {
-    "alerts": Part("alerts.command", "alerts", "Render, list and explain the alerts that are shipped."),
+    "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
+    "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
     "probe": Part("exporter.probe_command", "probe", "Put the probe where an engine finds it."),

@@ -1,7 +1,8 @@
-"""``thrashold alerts``: list the pack, explain an alert, render it for Prometheus."""
+"""``thrashold alerts``: list the pack, explain an alert, render it for Prometheus, find faults in others."""
 
 from __future__ import annotations
 
+import difflib
 import os
 import textwrap
 from collections.abc import Callable
@@ -25,7 +26,7 @@ RENDERED: dict[str, Callable[[PackSettings], str]] = {
 }
 """What ``render`` writes, by name."""
 SHIPPED = Path("deploy/prometheus")
-_WIDTH = 100
+_WIDTH, _LABEL = 80, 12
 _config = click.option(
     "--config",
     "config_file",
@@ -37,7 +38,7 @@ _config = click.option(
 
 @click.group()
 def alerts() -> None:
-    """Work with the alerts that are shipped."""
+    """List, explain and render the alerts that are shipped; find faults in your own."""
 
 
 alerts.add_command(lint)
@@ -59,7 +60,10 @@ def explain(name: str, config_file: Path | None) -> None:
     settings = _settings(config_file)
     alert = ALERTS.get(name)
     if alert is None:
-        raise UsageFailure(f"no alert {name}: `thrashold alerts list` names them all")
+        written = {each.lower(): each for each in ALERTS}
+        near = difflib.get_close_matches(name.lower(), written, 1)
+        hint = f"did you mean {written[near[0]]}?" if near else "`thrashold alerts list` names them all"
+        raise UsageFailure(f"no alert {name}: {hint}")
     click.echo(explained(alert, settings))
 
 
@@ -71,15 +75,28 @@ def explained(alert: Alert, settings: PackSettings) -> str:
         "",
         *textwrap.wrap(alert.meaning, _WIDTH),
         "",
-        f"cause       {alert.cause.value}: {alert.cause.sentence}",
-        f"fires       after {made.get('for', '0s')}, and for {made.get('keep_firing_for', '0s')} beyond its end",
-        f"runbook     {made['annotations']['runbook_url']}",
+        *_labelled("cause", f"{alert.cause.value}: {alert.cause.sentence}"),
+        *_labelled(
+            "fires",
+            f"after {made.get('for', '0s')}, and for {made.get('keep_firing_for', '0s')} beyond its end",
+        ),
+        f"{'runbook':{_LABEL}}{made['annotations']['runbook_url']}",
     ]
     if alert.quiet_under:
-        lines.append(f"quiet under {', '.join(alert.quiet_under)}")
+        lines += _labelled("quiet under", ", ".join(alert.quiet_under))
     if alert.consequence_of:
-        lines.append(f"follows     {', '.join(alert.consequence_of)}")
+        lines += _labelled("follows", ", ".join(alert.consequence_of))
     return "\n".join([*lines, "", textwrap.indent(made["expr"], "    ")])
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=label.ljust(_LABEL),
+        subsequent_indent=" " * _LABEL,
+        break_on_hyphens=False,
+    )
 
 
 @alerts.command()

@@ -39,6 +39,29 @@ thrashold alerts explain KvThrashing
 thrashold alerts list
 ```
 
+Into Prometheus and Alertmanager:
+
+```yaml
+# prometheus.yml
+global: {scrape_interval: 15s, evaluation_interval: 15s}
+rule_files: [deploy/prometheus/thrashold.rules.yml]
+alerting: {alertmanagers: [{static_configs: [{targets: ["127.0.0.1:9093"]}]}]}
+scrape_configs:
+  - job_name: thrashold
+    static_configs: [{targets: ["worker-7:9807", "worker-8:9807"], labels: {cluster: paris}}]
+```
+
+```sh
+promtool check config prometheus.yml
+amtool check-config deploy/prometheus/alertmanager.example.yml
+```
+
+Of the example take `route` and `inhibit_rules` as they are. Its receivers are places to put yours: they post to
+127.0.0.1:9808, where nobody listens. `page` is what wakes somebody, `tell` a channel, and `watchdog` something outside
+that calls when nothing has come for some minutes. For Prometheus's operator: `kubectl apply -f
+deploy/prometheus/thrashold.prometheusrule.yml`, with the labels that its `ruleSelector` wants. To see alerts fire
+before they have to: [drill.md](drill.md#how-to-run-a-drill).
+
 What **pages** is pain, with its cause: users wait, an engine or a GPU is gone, most of the work is thrown away. Causes
 by themselves are **warnings**. **info** reaches nobody. In Alertmanager's example an alert is silent while one that
 explains it fires for the same subject, and its consequences are in its whole cluster. A page goes out at

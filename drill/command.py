@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -36,7 +37,8 @@ drill.add_command(serve)
 def list_scenarios(*, in_json: bool) -> None:
     """List the scenarios: name, cause, size, what happens."""
     found = [SCENARIOS[name] for name in sorted(SCENARIOS)]
-    click.echo(as_json(found) if in_json else as_table(found))
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo(as_json(found) if in_json else as_table(found, columns))
 
 
 @drill.command("run")

@@ -9,12 +9,9 @@ from typing import Any
 from exporter.catalogue import ENGINE_PHENOMENA, RANK_PHENOMENA
 from exporter.derivation import labelled, run
 from exporter.derive.phenomenon import EngineFacts
-from exporter.sample import EngineSample, RankSample
+from exporter.sample import MOST_RANKS, EngineSample, RankSample
 from exporter.snapshot import Failure, Value
 from exporter.window import HORIZON_SECONDS, QUICK_READ_SECONDS, Window
-
-MOST_RANKS = 256
-"""Ranks remembered an engine; the largest data-parallel deployments have some dozens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,9 @@ def _alarms(values: Sequence[Value]) -> Iterable[str]:
         # One with labels of its own speaks of a number and not of the engine or the GPU.
         if signal.scope in _ALARMING and not signal.labels and not is_peak and raised(signal, value):
             found.setdefault(signal, []).append(labels[0])
+    swapped = [row.labels[0] for row in values if row.signal is SWAPPED and row.value > 0 and not row.is_peak]
+    if swapped:
+        yield _alarm("swapped out", ", ".join(dict.fromkeys(swapped)))
     starved = starving(values)
     gpus = gpus_of(values) if found or starved else []
     for signal, whose in found.items():
@@ -271,7 +274,8 @@ def _tile(tile: Tile, rank: Rank) -> str:
         # Most are measured: only what is not says so.
         sure = signal.confidence.value
         notes.append(_small(sure.replace("_", " "), f' class="{sure}"'))
-    alarm = any(each in rank.now and raised(each.signal, rank.now[each]) for each in tile.states)
+    swapped = signal is SWAPPED and bool(value)
+    alarm = swapped or any(each in rank.now and raised(each.signal, rank.now[each]) for each in tile.states)
     return (
         f'<div class="{"tile alarm" if alarm else "tile"}">'
         f'<dt title="{escape(f"{signal.full_name}: {signal.help}")}">{title}</dt>'

@@ -37,8 +37,8 @@ STATES: Mapping[Signal, State] = {
     IMPOSSIBLE: State(1.0, "swap doesn't fit its GPUs' PCIe"),
     SOURCE_UP: State(0.0, "down", "up"),
 }
-"""All that is ever marked, with GPUs that wait for PCIe (landing_gpus): from what value on any other signal means
-trouble is for alerts to say."""
+"""All that is ever marked, with GPUs that wait for PCIe (landing_gpus) and sequences that are swapped out
+(landing_strip): from what value on any other signal means trouble is for alerts to say."""
 
 
 def raised(signal: Signal, value: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,7 @@ from exporter.recorder_times import shown
 _GAP_INTERVALS = 2.5
 """A cycle that comes so many intervals after the one before it was not the next one."""
 _MOST_GAPS = 10
+_WIDTH, _INDENT = 80, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,14 @@ def lines(of: Overview, now: float, *, with_signals: bool = False) -> Iterator[s
         yield f"          the {_MOST_GAPS} longest of them"
     for name, label in (("engines", "engine"), ("gpus", "uuid"), ("versions", "version")):
         if told := of.told(label):
-            yield f"{name:<10}{', '.join(told)}"
+            yield from textwrap.wrap(
+                ", ".join(told),
+                _WIDTH,
+                initial_indent=name.ljust(_INDENT),
+                subsequent_indent=" " * _INDENT,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
     yield f"signals   {len(of.families)} in {sum(len(family.series) for family in of.families)} series"
     if with_signals:
         yield from _signals(of.families)

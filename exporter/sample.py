@@ -14,6 +14,9 @@ from typing import Protocol
 ALL_RANKS = "all"
 """The name of the rank under which a front end tells what it doesn't tell apart by rank."""
 
+MOST_RANKS = 256
+"""Ranks remembered an engine; the largest data-parallel deployments have some dozens."""
+
 STALE_AFTER_SECONDS = 15.0
 """How long numbers hold: real engines stall their own /metrics for up to 14 s under overload."""
 

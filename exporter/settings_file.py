@@ -91,6 +91,10 @@ class _Building:
         except (yaml.YAMLError, ValueError) as error:
             problem = getattr(error, "problem", None) or str(error)
             raise self._error(node, f"not a value: {problem}") from error
+        except (LookupError, AttributeError) as error:  # PyYAML trips over a text that doesn't fit its tag
+            raise self._error(
+                node, f"not a value: {node.value!r} is no {node.tag.rpartition(':')[2]}"
+            ) from error
 
     def _mapping(self, node: yaml.MappingNode, key: KeyPath) -> dict[str, Any]:
         if id(node) not in self.flattened:

@@ -107,7 +107,7 @@ class SidecarSettings:
                 raise RefusedError(
                     ("engines", place),
                     f"the name {engine.name} is already that of engines[{first[engine.name]}];"
-                    " name one of them in a --config FILE",
+                    " give one of them another name",
                 )
             first[engine.name] = place
         for place, engine in enumerate(self.engines):
@@ -145,7 +145,7 @@ class SidecarSettings:
                 raise RefusedError(
                     ("gateways", place),
                     f"the name {gateway.name} is already that of {taken[gateway.name]};"
-                    " name one of them in a --config FILE",
+                    " give one of them another name",
                 )
             taken[gateway.name] = f"gateways[{place}]"
             for at, name in enumerate(gateway.engines or ()):
@@ -163,7 +163,10 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, colon, port_text = text.rpartition(":")
     if not colon or (":" in host and not (host.startswith("[") and host.endswith("]"))):
-        raise ValueError(f"{text!r} is not HOST:PORT (an IPv6 host goes in brackets, as in [::1]:8000)")
+        meant = "an IPv6 host goes in brackets, as in [::1]:8000"
+        if text.isascii() and text.isdigit():
+            meant = f"did you mean 127.0.0.1:{text}, or :{text} for all addresses of this machine?"
+        raise ValueError(f"{text!r} is not HOST:PORT; {meant}")
     if not (port_text.isascii() and port_text.isdigit() and int(port_text) <= 65_535):  # noqa: PLR2004
         raise ValueError(f"port {port_text!r} is not a number from 0 to 65535")
     host = host.strip("[]")

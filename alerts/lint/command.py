@@ -41,7 +41,8 @@ def lint(
     """Find faults in rule files of Prometheus and boards of Grafana: names that are gone, rules that never fire.
 
     A PATH is a file, or a folder to look through. Without one the pack that is shipped is looked at.
-    Exit code 0: nothing was found, 1: something was, 2: something can't be read.
+    Exit code 0: nothing was found, 1: something was, 2: something can't be read, or there
+    is nothing to look at.
     """
     if find_spec(PARSER) is None:
         raise click.ClickException("the linter needs promql-parser: pip install 'thrashold[lint]'")
@@ -68,6 +69,9 @@ def lint(
     else:
         for line in report.for_people(found):
             click.echo(line)
+    if not found.files and not found.troubles:
+        # else a folder that has moved passes for ever
+        raise UsageFailure(f"no rule file and no board in {', '.join(map(str, paths))}")
     ctx.exit(_UNREADABLE if found.troubles else _FAULTY if found.problems else 0)
 
 

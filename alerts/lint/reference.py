@@ -54,7 +54,7 @@ it says
 ```
 
 Exit code 0: nothing was found. 1: something was. 2: something can't be read (which, where and why is said first; the
-other files are checked all the same), or the command can't be used so.
+other files are checked all the same), there is no rule file and no board to look at, or the command can't be used so.
 
 ## What it reads
 

@@ -117,7 +117,10 @@ def _contents(source: Source, *, named: bool) -> list[Contents]:
     rules = read_rules(source, documents)
     found = [rules] if rules is not None else []
     for inner in held(source, documents):
-        found += _held(inner)
+        try:
+            found += _held(inner)
+        except UnreadableError as error:
+            found.append(Contents(inner, troubles=(Trouble(inner.name, error.place, error.problem),)))
     if not found and named:
         raise UnreadableError(
             Place(1, 1), "is no rule file: it has no groups, and no PrometheusRule whose spec has them"

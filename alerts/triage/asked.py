@@ -56,9 +56,7 @@ def asked(target: str, flags: Flags, config: Path | None, environ: Mapping[str, 
     engine = _known(settings, target, flags.name)
     called = flags.name or (engine.name if engine else "")
     if engine is None:
-        # as the sidecar would read it: what is wrong with the URL is told in the same words
-        given = {"engines": (target,)}
-        engine = load_with_places(SidecarSettings, flags=given).settings.engines[0]
+        engine = _stranger(settings, target, config)
     try:
         facts = engine_facts(engine)
     except RefusedError as error:
@@ -86,6 +84,18 @@ def _known(settings: SidecarSettings, target: str, name: str | None) -> EngineSe
     return found[0] if len(found) == 1 else None
 
 
+def _stranger(settings: SidecarSettings, target: str, config: Path | None) -> EngineSettings:
+    """An engine that no setting speaks of: all that is known is its URL."""
+    try:
+        return EngineSettings(target)
+    except RefusedError as error:
+        names = ", ".join(each.name for each in settings.engines)
+        if names and "://" not in target:
+            where = f"in {config}" if config else "of THRASHOLD_ENGINES"
+            raise SettingsError(f"URL: no engine {where} is called {target!r}: there are {names}") from error
+        raise SettingsError(f"URL: {error}") from error
+
+
 def _sidecar(settings: SidecarSettings, url: str | None) -> Sidecar | None:
     if url == NO_SIDECAR:
         return None
@@ -97,6 +107,13 @@ def _sidecar(settings: SidecarSettings, url: str | None) -> Sidecar | None:
     host, port = parse_address(settings.listen or DEFAULT_LISTEN)
     if port == 0:
         return None
-    scheme = "https" if settings.web_config else "http"
+    scheme = "https" if settings.web_config and _speaks_tls(settings.web_config) else "http"
     shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 -- looked up
     return Sidecar(f"{scheme}://{shown}:{port}/metrics", asked_for=False)
+
+
+def _speaks_tls(web_config: Path) -> bool:
+    """Whether a sidecar with this web config does. Raises SettingsError where it can't be read."""
+    from exporter.web_config import read_web_config  # noqa: PLC0415 - the server's side, seldom needed
+
+    return read_web_config(web_config).tls_server_config is not None

@@ -18,18 +18,22 @@ from exporter.sample import EngineSample, RankSample
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The sidecar that was looked for. ``problem``: why it is of no use; empty where it is."""
+    """The sidecar that was looked for. ``problem``: why it is of no use; empty where it is.
+
+    ``answers``: it does, and only doesn't say which of its engines, if any, this is, or asks for a password.
+    """
 
     url: str
     asked_for: bool
     problem: str = ""
+    answers: bool = False
     version: str = ""
     witness: Witness | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether one that somebody counts on is of no use."""
-        return self.asked_for and bool(self.problem)
+        """Whether one that somebody counts on is silent, or blind to every engine: no wrong ``--name`` makes it so."""
+        return self.asked_for and bool(self.problem) and not self.answers
 
 
 @dataclass(frozen=True, slots=True)

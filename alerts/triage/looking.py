@@ -21,7 +21,7 @@ from exporter.sample import EngineSample
 from exporter.source_signals import BUILD_INFO, SOURCE_UP
 from exporter.sources.endpoint import Endpoint, shown
 from exporter.sources.engine import EngineSource
-from exporter.sources.failure import Peer, ReadFailedError
+from exporter.sources.failure import Peer, ReadFailedError, Reason
 from exporter.sources.gateway import GatewaySource
 from exporter.sources.source import Source
 
@@ -39,10 +39,14 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The sidecar's page as read once: its values, or why there are none."""
+    """The sidecar's page as read once: its values, or why there are none; ``locked``: for others it may have them."""
 
     rows: Rows | None = None
     problem: str = ""
+    locked: bool = False
+
+
+_LOCKED = _Page(problem="it asks for a password, and triage has none: --wait 35 watches instead", locked=True)
 
 
 async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -> Look:
@@ -83,7 +87,7 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
     beside = _beside(asked, pages, samples)
     if failure and not _knows_it_down(beside):
         again = "answered at first, and then: " if samples else ""
-        raise UnreadableError(again + failure)
+        raise UnreadableError(again + failure + _may_know(beside))
     own = None if failure else Witness(Origin.LOOK, asked.engine.name, moments[0], moments[-1])
     observed = [each.observe() for each in gateways]
     return Look(
@@ -120,7 +124,7 @@ async def _sidecar_page(asked: Asked, clock: Callable[[], float]) -> _Page | Non
     try:
         reply = await endpoint.read()
     except ReadFailedError as error:
-        return _Page(problem=str(error))
+        return _LOCKED if error.reason is Reason.UNAUTHORISED else _Page(problem=str(error))
     finally:
         await endpoint.aclose()
     rows = of_page(reply.body, reply.at)
@@ -137,18 +141,18 @@ def _beside(asked: Asked, pages: list[_Page], samples: list[EngineSample]) -> Be
     url, wanted = shown(asked.sidecar.url), asked.sidecar.asked_for
     told = [page.rows for page in pages if page.rows is not None]
     if not told:
-        return Beside(url, wanted, pages[-1].problem)
+        return Beside(url, wanted, pages[-1].problem, answers=pages[-1].locked)
     first, last = told[0], told[-1]
     name, problem = _called(asked, last, samples)
     if problem:
-        return Beside(url, wanted, problem)
+        return Beside(url, wanted, problem, answers=bool(_engines_on(last)))
     version = next((row.labels[0] for row in last.of(BUILD_INFO)), "")
     return Beside(url, wanted, version=version, witness=Witness(Origin.SIDECAR, name, first, last))
 
 
 def _called(asked: Asked, page: Rows, samples: list[EngineSample]) -> tuple[str, str]:
     """What the sidecar calls the engine, or why that can't be told."""
-    known = tuple(dict.fromkeys((*page.owners(ENGINE_INFO), *page.owners(SEQUENCES))))
+    known = _engines_on(page)
     sources = page.owners(SOURCE_UP)
     for name in (asked.name, asked.engine.name):
         if name and (name in known or name in sources):
@@ -161,6 +165,11 @@ def _called(asked: Asked, page: Rows, samples: list[EngineSample]) -> tuple[str,
     if not known:
         return "", "it reads no engine that answers"
     return "", f"it reads {', '.join(known)}: say with --name which of them this is, if any"
+
+
+def _engines_on(page: Rows) -> tuple[str, ...]:
+    """The engines that a sidecar's page tells of."""
+    return tuple(dict.fromkeys((*page.owners(ENGINE_INFO), *page.owners(SEQUENCES))))
 
 
 def _is_alike(name: str, page: Rows, samples: list[EngineSample]) -> bool:
@@ -182,6 +191,13 @@ def _knows_it_down(beside: Beside | None) -> bool:
     witness = beside.witness if beside else None
     rows = () if witness is None else witness.last.of(SOURCE_UP)
     return any(witness is not None and row.labels[0] == witness.engine and not row.value for row in rows)
+
+
+def _may_know(beside: Beside | None) -> str:
+    """That a sidecar is there which may read the engine under a name of its own, and could tell more."""
+    if beside is None or not beside.answers:
+        return ""
+    return f". The sidecar at {beside.url} may know more: {beside.problem}"
 
 
 def _other_engines(asked: Asked, beside: Beside | None) -> frozenset[str]:

@@ -34,6 +34,8 @@ def _head(report: Report) -> Iterator[str]:
     elif beside.witness is not None:
         called = "" if beside.witness.engine == look.engine else f", which calls it {beside.witness.engine}"
         yield from _wrapped(f"{took}, beside the sidecar at {beside.url}{called}", 0, 2)
+    elif beside.answers:
+        yield from _wrapped(f"{took}, without the sidecar at {beside.url}: {beside.problem}", 0, 2)
     elif beside.asked_for:
         yield from _wrapped(f"{took}; the sidecar is of no use: {beside.problem}", 0, 2)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 
 from drill.scenarios.benign_day import BENIGN_DAY
@@ -73,5 +74,7 @@ def scenario_by_name(name: str) -> Scenario:
     """Of that name. Raises SettingError."""
     found = SCENARIOS.get(name)
     if found is None:
-        raise SettingError(f"no scenario {name!r}: there are {', '.join(sorted(SCENARIOS))}")
+        near = difflib.get_close_matches(name.lower(), SCENARIOS, 1)
+        hint = f"did you mean {near[0]}?" if near else "`thrashold drill list` has them"
+        raise SettingError(f"no scenario {name!r}: {hint}")
     return found

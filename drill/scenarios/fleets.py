@@ -52,7 +52,10 @@ def engine_config(
         ):
             return config
         tokens = config.usable_blocks * config.block_tokens
-        last = f"{shape.name} leaves {tokens} tokens of KV on {parallel} {device.name}"
+        last = (
+            f"{shape.name} leaves {tokens:,} tokens of KV on {parallel} {device.name}, and {_LEAST_POOL_TOKENS:,} are"
+            " needed"
+        )
     raise SettingError(f"{last}: take a smaller model or a larger GPU")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,17 +22,22 @@ def as_json(scenarios: Iterable[Scenario]) -> str:
     return json.dumps([_entry(each) for each in scenarios], indent=2)
 
 
-def as_table(scenarios: Iterable[Scenario]) -> str:
-    """Name, cause, both sizes, and what happens."""
+def as_table(scenarios: Iterable[Scenario], columns: int | None = None) -> str:
+    """Name, cause, both sizes, and what happens.
+
+    A line each; in a terminal of fewer ``columns`` than that takes, what happens stands below the rest.
+    """
     rows = [("scenario", "cause", *(str(size) for size in Size), "what happens")]
     for each in map(_entry, scenarios):
         sizes = [f"{_engines(each[size]['engines'])}, {_time(each[size]['seconds'])}" for size in Size]
         rows.append((each["name"], each["cause"] or _NO_CAUSE, *sizes, each["summary"]))
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in rows
-    )
+    facts = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in rows]
+    lines = [f"{fact}  {row[-1]}" for fact, row in zip(facts, rows, strict=True)]
+    if columns is None or max(map(len, lines)) <= columns:
+        return "\n".join(lines)
+    below = [textwrap.fill(row[-1], columns, initial_indent="  ", subsequent_indent="  ") for row in rows]
+    return "\n".join(f"{fact.rstrip()}\n{text}" for fact, text in zip(facts, below, strict=True))
 
 
 def _entry(scenario: Scenario) -> dict[str, Any]:

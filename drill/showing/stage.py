@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,6 +16,10 @@ from drill.showing.port import Answer, Port
 
 METRICS, STATS = "/metrics", "/stats/prometheus"
 GATEWAY, ALL_GPUS = "gateway", "GPUs of all machines"
+_OTHER_PORTS, _OTHER_HOST = (
+    "give another --port-base, or 0 for free ones",
+    "give --host an address of this machine",
+)
 
 
 class CantListenError(Exception):
@@ -54,8 +60,12 @@ class Stage:
             except (OSError, OverflowError) as error:
                 self.close()
                 reason = getattr(error, "strerror", None) or error
+                foreign = (
+                    isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL
+                )
+                advice = _OTHER_HOST if foreign else _OTHER_PORTS
                 raise CantListenError(
-                    f"can't listen on {host}:{wanted} ({title}): {reason}; give another --port-base, or 0 for free ones"
+                    f"can't listen on {host}:{wanted} ({title}): {reason}; {advice}"
                 ) from error
             self._ports.append((title, path, port))
         self._engines = {

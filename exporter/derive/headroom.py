@@ -32,16 +32,20 @@ DEMAND = Signal(
     "kv_demand_ratio",
     Kind.GAUGE,
     Scope.RANK,
-    "KV blocks already asked for over those there are: taken, plus what waiting prompts and the rest of the running "
-    "answers will need. Above 1 the pool can't hold what was accepted.",
+    "KV blocks already asked for over those there are: taken, here or by swapped sequences on the host, plus what "
+    "waiting prompts and the rest of begun answers will need. Above 1 the pool can't hold what was accepted.",
     Confidence.ESTIMATE,
-    "(used + waiting x mean prompt blocks + running x mean remaining blocks) / usable blocks; means over requests that "
-    "finished in the last 5 min, or, while those are below 20, since the engine started",
+    "(used + taken in the swap pool + waiting x mean prompt blocks + (running + swapped) x mean remaining blocks) / "
+    "usable blocks; means over requests that finished in the last 5 min, or, while those are below 20, since the "
+    "engine started",
     (
         "kv_usage_ratio",
         "blocks",
         "waiting",
         "running",
+        "swapped",
+        "swap_tier_usage_ratio",
+        "swap_tier_blocks",
         "block_tokens",
         "request_prompt_tokens",
         "request_generation_tokens",
@@ -82,8 +86,19 @@ def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
         return
     # a prompt's last block is half empty on average, and a short prompt takes a block too
     prompt_blocks = max(1.0, (prompts.mean + max(0.0, size - 1) / 2) / size)
-    wanted = used + now.waiting * prompt_blocks + running * remaining / size
+    swapped = now.swapped or 0.0
+    wanted = used + now.waiting * prompt_blocks + (running + swapped) * remaining / size
+    wanted += _blocks_on_the_host(now, swapped * prompt_blocks)
     yield Point(DEMAND, (), wanted / now.blocks)
+
+
+def _blocks_on_the_host(now: RankSample, at_least: float) -> float:
+    """Blocks that swapped sequences will take on the GPU again: what the pool holds, or ``at_least`` so many."""
+    if not now.swapped:
+        return 0.0  # what a tier keeps of nobody is a cache, and asks for nothing
+    if now.swap_tier_usage_ratio is None or now.swap_tier_blocks is None:
+        return at_least
+    return now.swap_tier_usage_ratio * now.swap_tier_blocks
 
 
 def _exhaustion(window: Window[RankSample], now: RankSample, free: float) -> float | None:

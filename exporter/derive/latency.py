@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from exporter.derive.aborts import AbortState, counts_each, fed_aborts
 from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
-from exporter.sample import EngineSample, Histogram, RankSample
+from exporter.sample import MOST_RANKS, EngineSample, Histogram, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
@@ -223,9 +223,18 @@ def _slo(window: Window[EngineSample], facts: EngineFacts, state: SloState) -> t
         for name, (good, bad) in counts.items()
         for label, value in (("true", good), ("false", bad))
     ]
-    last = {**state.ranks, **dict(_by_key(now))}
     told = tuple((name, good, bad) for name, (good, bad) in counts.items())
-    return SloState(told, last, aborts, per_request), points
+    return SloState(told, _remembered(state.ranks, now), aborts, per_request), points
+
+
+def _remembered(
+    ranks: Mapping[tuple[str, str], RankSample], now: EngineSample
+) -> dict[tuple[str, str], RankSample]:
+    """Each rank as last seen; beyond ``MOST_RANKS``, which only labels that keep changing can reach, the latest."""
+    last = {**ranks, **dict(_by_key(now))}
+    if len(last) <= MOST_RANKS:
+        return last
+    return dict(sorted(last.items(), key=lambda item: item[1].at)[-MOST_RANKS:])
 
 
 def _by_key(sample: EngineSample) -> list[tuple[tuple[str, str], RankSample]]:

@@ -229,7 +229,9 @@ def _stuck(window: Window[RankSample]) -> bool:
     """Somebody is there and no token comes: too few preemptions to judge by, but no calm."""
     generated = window.delta(_generated, RATE_SECONDS)
     now = window.newest
-    return bool(now.running or now.waiting) and generated is not None and generated.increase == 0
+    return (
+        bool(now.running or now.waiting or now.swapped) and generated is not None and generated.increase == 0
+    )
 
 
 COST = stateless("preemption_cost", (PREEMPTION_RATE, TOKENS_PER_PREEMPTION, WASTED_WORK), _derive)

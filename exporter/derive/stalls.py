@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, replace
 
 from exporter.derive.phenomenon import EngineFacts, Phenomenon
-from exporter.sample import RankSample
+from exporter.sample import ALL_RANKS, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import LONGEST_GAP_SECONDS, Window
 
@@ -47,7 +47,8 @@ FROZEN = Signal(
     "while sequences run; else 0; absent while that can't be known yet. SGLang may show gauges of a moment that has "
     "passed for 30 s, which are waited for.",
     Confidence.MEASURED,
-    "all counters and gauges of the rank unchanged, one that moves with each step among them",
+    "all counters and gauges of the rank unchanged, one that moves with each step among them; where steps are counted, "
+    "those; of a front end, tokens",
     (
         "running",
         "waiting",
@@ -64,10 +65,11 @@ DEADLOCKED = Signal(
     "engine_deadlocked",
     Kind.GAUGE,
     Scope.RANK,
-    "1 when sequences have waited for 60 s and none runs, else 0; absent while that can't be known yet.",
+    "1 when sequences have waited, or stood swapped out, for 60 s and none runs, else 0; absent while that can't be "
+    "known yet.",
     Confidence.MEASURED,
-    "running 0 with waiting above 0 and no token computed, without a break",
-    ("running", "waiting", "generation_tokens_total", "prompt_tokens_total"),
+    "running 0 with waiting + swapped above 0 and no token computed, without a break",
+    ("running", "waiting", "swapped", "generation_tokens_total", "prompt_tokens_total"),
     window_seconds=DEADLOCKED_AFTER_SECONDS,
     source="vLLM issues 39734, 45388",
 )
@@ -102,7 +104,7 @@ class StallState:
     then; ``counted_seconds``: how much of it is in ``stalled_seconds``, all seconds so far;
     ``typical_rate``: tokens a second before it; ``longest_prefill_seconds``: longest standstill that a
     prefill ended, at ``longest_prefill_at``; ``unchanged``: nothing moves though sequences run;
-    ``idle``: sequences wait and none runs.
+    ``idle``: sequences wait or are swapped out, and none runs.
     """
 
     stalled_seconds: float = 0.0
@@ -140,7 +142,8 @@ def _derive(
     if now.waiting is None or not _tells_who_runs(now):
         state = replace(state, idle=Standstill())
     else:
-        holds = now.running == 0 and now.waiting > 0 and not (before and _computes(before, now))
+        left_out = now.waiting + (now.swapped or 0.0)
+        holds = now.running == 0 and left_out > 0 and not (before and _computes(before, now))
         state = replace(state, idle=state.idle.seen(holds=holds, since=now.at))
         points += _told(DEADLOCKED, state.idle.lasted(now.at, DEADLOCKED_AFTER_SECONDS))
     return state, points
@@ -231,10 +234,9 @@ def _stood_still(pair: tuple[RankSample, ...], typical: float | None) -> float:
 
 def _computes(before: RankSample, now: RankSample) -> bool:
     """Whether tokens came or were taken in since: SGLang says of those alone who decode that they run."""
-    pairs = (
-        (before.tokens_so_far, now.tokens_so_far),
-        (before.prompt_tokens_so_far, now.prompt_tokens_so_far),
-    )
+    pairs = [(before.tokens_so_far, now.tokens_so_far)]
+    if not _counts_steps(now):  # else a router takes prompts in, whatever becomes of them
+        pairs.append((before.prompt_tokens_so_far, now.prompt_tokens_so_far))
     return any(then is not None and since is not None and since > then for then, since in pairs)
 
 
@@ -251,8 +253,18 @@ def _shows_life(sample: RankSample) -> bool:
     return sample.running is not None and (sample.tokens_so_far is not None or sample.heartbeat is not None)
 
 
+def _counts_steps(sample: RankSample) -> bool:
+    """Whether its steps are counted: then they tell of life, and the rest may be a front end's, as of TGI's router."""
+    return sample.heartbeat is not None and sample.gauges_are_fresh
+
+
 def _pulse(sample: RankSample) -> tuple[float | None, ...]:
     """Everything that a living engine core moves. The front end's own counters are not among it."""
+    if _counts_steps(sample):
+        return (sample.running, sample.generation_tokens_total, sample.heartbeat)
+    if sample.rank == ALL_RANKS and sample.generation_tokens_total:
+        # a front end goes on taking requests in and letting go of those who leave: tokens alone are the engines'
+        return (sample.generation_tokens_total,)
     return (
         sample.running,
         sample.waiting,

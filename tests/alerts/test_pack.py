@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from alerts.alert import Alert, Expression, Severity
 from alerts.catalogue import ALERTS, RECORDINGS
 from alerts.causes import Cause
-from alerts.command import RENDERED, SHIPPED, alerts
+from alerts.command import RENDERED, SHIPPED, alerts, explained
 from alerts.conditions import readings
 from alerts.pack_settings import PackSettings
 from alerts.reference import reference
@@ -228,7 +228,15 @@ def test_an_alert_explains_itself() -> None:
         assert words in result.output
     missing = invoked("explain", "KvNothing")
     assert (missing.exit_code, "no alert KvNothing" in missing.output) == (2, True)
+    assert "did you mean KvPingPong?" in invoked("explain", "kvpingpog").output
+    assert "`thrashold alerts list` names them all" in invoked("explain", "nothing").output
     assert set(ALERTS) == {line.split()[1] for line in invoked("list").output.splitlines()}
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_what_explains_an_alert_fits_a_terminal_but_for_its_expression(name: str) -> None:
+    words, _, _ = explained(ALERTS[name], PackSettings()).partition("\n\n    ")
+    assert max(map(len, words.splitlines())) <= 80
 
 
 def test_the_committed_page_is_fresh() -> None:

@@ -26,6 +26,7 @@ from alerts.thresholds import NAMES, THRESHOLDS
 from drill.scenarios.catalogue import SCENARIOS
 from exporter import own_signals, recorder_signals, sampler_signals, source_signals
 from exporter.catalogue import DERIVED_SIGNALS
+from exporter.derive.preemption import ENTER_GAIN_RATIO, LEAVE_AFTER_SECONDS, LEAVE_GAIN_RATIO
 from exporter.signal import PEAK_SUFFIX, Signal
 from tests.support.prometheus import tool
 from thrashold import main
@@ -147,6 +148,15 @@ def test_thresholds_are_those_that_are_shipped(name: str) -> None:
 def test_every_threshold_is_explained_where_an_alert_or_triage_looks_at_it() -> None:
     told = {name for text in PAGES.values() for name, _ in _THRESHOLD.findall(text)}
     assert told == {field.name for field in fields(THRESHOLDS)}
+
+
+def test_the_bounds_of_thrashing_are_told_as_they_are() -> None:
+    told = " ".join(PAGES["KvThrashing"].split())
+    assert f"entered below {ENTER_GAIN_RATIO:g} of the tokens that a sequence holds" in told
+    assert f"left after {LEAVE_AFTER_SECONDS:g} s above {LEAVE_GAIN_RATIO:g} " in told
+    # how many tokens a preemption are few depends on the sequences: no page may tell a number of them
+    number = re.compile(r"tokens_per_preemption\b[^#]{0,120}?([Bb]elow|[Aa]bove|under|over) \d")
+    assert not [name for name, text in PAGES.items() if number.search(text)]
 
 
 @pytest.mark.parametrize("name", PAGES)

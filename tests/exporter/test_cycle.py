@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sized
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
@@ -209,7 +210,15 @@ def test_totals_of_a_rank_go_on_after_it_was_away_for_long() -> None:
 def test_labels_that_keep_changing_fill_no_memory() -> None:
     state = initial(CycleSettings())
     for at in range(400):
-        state, _ = step(
-            state, float(at), [seen(engine(float(at), RankSample(float(at), str(at), "m", running=1.0)))]
-        )
+        changing = RankSample(float(at), str(at), "m", running=1.0, generation_tokens_total=1.0)
+        state, _ = step(state, float(at), [seen(engine(float(at), changing))])
     assert len(state.engines["e"].ranks) <= 257
+    # nor does any phenomenon of the whole engine remember more
+    sizes = [
+        len(value)
+        for memory in state.engines["e"].memory.values()
+        if is_dataclass(memory)
+        for field in fields(memory)
+        if isinstance(value := getattr(memory, field.name), Sized)
+    ]
+    assert 0 < max(sizes) <= 257

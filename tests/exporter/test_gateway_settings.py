@@ -45,11 +45,11 @@ def test_flag_and_variable_name_gateways_too() -> None:
     [
         (
             "engines: [{url: 'http://w:1', name: x}]\ngateways: [{url: 'http://gw:1', name: x}]\n",
-            ":2: gateways[0]: the name x is already that of engines[0]; name one of them in a --config FILE",
+            ":2: gateways[0]: the name x is already that of engines[0]; give one of them another name",
         ),
         (
             "gateways: ['http://gw:1', 'http://gw:1/other']\n",
-            ":1: gateways[1]: the name gw:1 is already that of gateways[0]; name one of them in a --config FILE",
+            ":1: gateways[1]: the name gw:1 is already that of gateways[0]; give one of them another name",
         ),
         (
             "engines: ['http://w:1']\ngateways: [{url: 'http://gw:1', engines: [v]}]\n",

@@ -133,7 +133,8 @@ def test_absent_is_not_zero() -> None:
 
 def test_what_swaps_is_told_as_the_engine_tells_it() -> None:
     rates = (value(SWAP_BYTES_RATE, 2048.0, "in"), value(SWAP_BYTES_RATE, 1024.0, "out"))
-    assert tile("swapped", value(SWAPPED, 3.0), value(SWAPPED, 5.0, peak=True)) == "3 peak 5"
+    assert tile("swapped", value(SWAPPED, 3.0), value(SWAPPED, 5.0, peak=True)) == "alarm 3 peak 5"
+    assert tile("swapped", value(SWAPPED, 0.0), value(SWAPPED, 5.0, peak=True)) == "0 peak 5"
     assert tile("swapped in", *rates) == "2.0 KiB/s out 1.0 KiB/s"
     assert tile("swapped", value(KV_USAGE, 0.5)) == "— not known"
 
@@ -203,6 +204,13 @@ def test_the_verdict_names_each_engine_once_for_each_state() -> None:
     ranks = [("one", "0", "m"), ("one", "1", "m"), ("two", "0", "m"), ("three", "0", "m")]
     values = [value(THRASHING, float(rank[0] != "three"), rank=rank) for rank in ranks]
     assert words(verdict(publication(*values))) == "the engine answers thrashing: one, two"
+
+
+def test_sequences_in_host_memory_are_told_on_top_as_long_as_they_are_there() -> None:
+    there = (value(SWAPPED, 2.0), value(SWAPPED, 1.0, rank=("host:1", "1", "tiny")))
+    assert words(verdict(publication(*there))) == "the engine answers swapped out: host:1"
+    back = (value(SWAPPED, 0.0), value(SWAPPED, 5.0, peak=True))
+    assert words(verdict(publication(*back))) == "the engine answers"
 
 
 def test_what_others_wrote_is_escaped() -> None:

@@ -105,3 +105,14 @@ def test_what_is_no_recording_is_said_in_a_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["info", str(path)])
     assert result.exit_code == 1
     assert result.stderr.startswith(f"Error: {path}: is no recording")
+
+
+def test_the_gpus_of_a_machine_fit_a_terminal_and_none_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "recording"
+    uuids = [f"GPU-{number:08x}-4444-4444-4444-{number:012x}" for number in range(8)]
+    writer = RecordingWriter(path, Retention())
+    writer.write(snapshot(START, *((OF_GPU, (uuid,), 1.0) for uuid in uuids)))
+    writer.close()
+    lines_said = said(path, START + 1)
+    assert max(map(len, lines_said)) <= 80
+    assert all(any(uuid in line for line in lines_said) for uuid in uuids)

@@ -140,6 +140,8 @@ def test_aliases_and_merged_mappings_work(tmp_path: Path) -> None:
         ("items: &a [*a]\n", 1, "an alias that contains itself"),
         ("[a]: b\n", 1, "a key must be a name"),
         ("text: !!python/name:os.system\n", 1, "not a value: "),
+        ("text: a\nnumber: !!int ''\n", 2, "not a value: '' is no int"),
+        ("nest: !!bool perhaps\n", 1, "not a value: 'perhaps' is no bool"),
         ("a: b\n---\nc: d\n", 2, "not valid YAML: "),
     ],
 )
@@ -276,3 +278,19 @@ def test_any_text_is_settings_or_a_clear_error(tmp_path_factory: pytest.TempPath
         load(Outer, file=file)
     except SettingsError as error:
         assert str(error).startswith(str(file))  # noqa: PT017 - either outcome is right
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["int", "float", "bool", "null", "timestamp", "binary", "str", "set", "omap", "foo"]),
+    st.from_regex(r"[-+.:0-9a-fox ]{0,12}", fullmatch=True),
+)
+def test_any_text_under_any_tag_is_a_value_or_a_clear_error(
+    tmp_path_factory: pytest.TempPathFactory, tag: str, text: str
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "tagged.yaml"
+    file.write_text(f"text: !!{tag} '{text}'\n")
+    try:
+        load(Outer, file=file)
+    except SettingsError as error:
+        assert str(error).startswith(f"{file}:1: ")  # noqa: PT017 - either outcome is right

@@ -187,6 +187,7 @@ def test_an_address_is_split(text: str, address: tuple[str, int]) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     message = refusal(SidecarSettings, environ={"THRASHOLD_LISTEN": text or " x"})
     assert message.startswith("THRASHOLD_LISTEN: listen: ")
+    assert ("did you mean 127.0.0.1:9807, or :9807 for all" in message) == (text == "9807")
 
 
 def test_the_facts_of_an_engine_follow_from_its_settings(tmp_path: Path) -> None:

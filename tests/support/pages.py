@@ -70,9 +70,9 @@ def read(body: str | bytes, at: float = AT) -> EngineSample:
     return dialect.sample(readings, engine=ENGINE, at=at, read_seconds=0.01)
 
 
-def rank(body: str | bytes) -> RankSample:
+def rank(body: str | bytes, at: float = AT) -> RankSample:
     """The one rank of a page."""
-    (only,) = read(body).ranks
+    (only,) = read(body, at).ranks
     return only
 
 

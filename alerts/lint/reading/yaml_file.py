@@ -74,8 +74,10 @@ class _Reading:
     def _value(self, node: yaml.ScalarNode) -> object:
         try:
             return self._loader.construct_object(node)
-        except (yaml.YAMLError, ValueError):
-            return node.value  # a tag of one's own, a date that can't be: the text is there
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError):
+            return (
+                node.value
+            )  # a tag of one's own, a date that can't be, no text for its tag: the text is there
 
 
 def _unreadable(source: Source, error: yaml.YAMLError) -> UnreadableError:

@@ -183,3 +183,12 @@ def test_without_the_parser_it_says_what_to_install_and_the_rest_works() -> None
     )
     assert called("list").returncode == 0
     assert called("lint", "--help").returncode == 0
+
+
+@pytest.mark.parametrize("others", [(), ("values.yaml",)])
+def test_where_there_is_nothing_to_look_at_nothing_is_well(tmp_path: Path, others: tuple[str, ...]) -> None:
+    for name in others:
+        (tmp_path / name).write_text("replicas: 3\n")
+    result = invoked(tmp_path)
+    assert result.exit_code == 2
+    assert f"no rule file and no board in {tmp_path}" in result.output

@@ -222,6 +222,24 @@ def test_config_maps_hold_boards_and_rules_and_places_are_the_files_own(tmp_path
     assert lint([file], LintSettings()).troubles
 
 
+def test_a_text_of_a_config_map_that_cannot_be_read_costs_itself_alone() -> None:
+    good = rules(alert(expr="up == 0")).replace("\n", "\n    ")
+    report = lint_text(
+        "map.yml",
+        f"kind: ConfigMap\ndata:\n  broken.json: '{{\"panels\": ['\n  rules.yml: |\n    {good}\n",
+        LintSettings(),
+    )
+    assert [(each.file, each.place.line) for each in report.troubles] == [("map.yml", 3)]
+    assert (report.files, report.queries) == (1, 1)
+
+
+@pytest.mark.parametrize("value", ["!!int ''", "!!float ''", "!!bool perhaps", "!!timestamp soon", "!mine x"])
+def test_a_value_that_does_not_fit_its_tag_is_read_as_the_text_it_is(value: str) -> None:
+    source = Source.of("x.yml", f"outer: {{key: {value}}}\n")
+    found = scalar(source, as_json=False)
+    assert found.value == value.partition(" ")[2].strip("'")
+
+
 def test_aliases_and_merges_are_read() -> None:
     text = "x: &base\n  expr: vllm:num_preemptions > 1\n  annotations: {runbook_url: x}\n"
     text += "groups:\n- name: g\n  rules:\n  - {<<: *base, alert: A}\n  - {<<: [*base], alert: B}\n"

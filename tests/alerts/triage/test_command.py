@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from click.testing import CliRunner, Result
 from exporter.render import PLAIN, Rendering
 from tests.evaluation.triage_stage import Pages, Stage, serving
 from tests.exporter.running import COMMAND, call, free_port, hanging_engine
+from tests.exporter.web_files import HASH
 from tests.support.captures import recording
 from tests.support.gateways import envoy_page, written
 from tests.support.pages import advanced
@@ -122,6 +126,61 @@ def test_a_sidecar_that_reads_another_engine_is_not_taken_for_this_ones() -> Non
     assert f"it reads {ENGINE}: say with --name" in another["sidecar"]["problem"]
 
 
+def test_a_sidecar_that_answers_and_has_other_names_is_no_fault_of_the_fleet() -> None:
+    with recorded(OVERLOAD) as (stage, url), engine(b"vllm:num_requests_running 1\n") as other:
+        misnamed, _ = told(url, "--sidecar", stage.sidecar_url(), "--name", "worker-7")
+        strange, _ = told(other, "--sidecar", stage.sidecar_url())
+        words = asked(other, "--sidecar", stage.sidecar_url()).out
+        gone = asked(f"http://127.0.0.1:{free_port()}", "--sidecar", stage.sidecar_url())
+    assert not misnamed["sidecar"]["used"]
+    assert misnamed["verdict"] == "overload"
+    assert strange["verdict"] == "metric-rename"  # it tells no KV usage
+    assert "SidecarDown" not in words
+    assert f"it reads {ENGINE}: say with --name" in " ".join(words.split())
+    # which may know why the engine is silent
+    assert gone.code == 2
+    assert f"may know more: it reads {ENGINE}: say with --name" in gone.err
+
+
+class Locked(BaseHTTPRequestHandler):
+    """Asks everybody for a password, as a sidecar's web config does."""
+
+    def do_GET(self) -> None:
+        self.send_response(HTTPStatus.UNAUTHORIZED)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on stderr."""
+
+
+@pytest.fixture
+def locked() -> Iterator[int]:
+    """The port of a sidecar that asks for a password."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Locked) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_a_sidecar_behind_a_password_is_no_fault_of_the_fleet(tmp_path: Path, locked: int) -> None:
+    (tmp_path / "web.yml").write_text(f'basic_auth_users: {{prometheus: "{HASH}"}}')
+    file = tmp_path / "sidecar.yaml"
+    with recorded(IDLE) as (_, url):
+        file.write_text(json.dumps({"listen": f":{locked}", "web_config": "web.yml", "engines": [url]}))
+        named = asked(url, "--sidecar", f"http://127.0.0.1:{locked}")
+        by_settings = asked(url, "--config", str(file))
+    for done in (named, by_settings):
+        assert "VERDICT  healthy" in done.out
+        said = " ".join(done.out.split())
+        assert (
+            f"without the sidecar at http://127.0.0.1:{locked}/metrics: it asks for a password, and triage has none"
+            in said
+        )
+
+
 def test_a_sidecar_that_is_asked_for_and_silent_is_a_finding() -> None:
     with recorded(IDLE) as (_, url):
         gone = f"http://127.0.0.1:{free_port()}"
@@ -208,7 +267,7 @@ def test_an_engine_that_hangs_or_is_gone_is_told_with_where_and_what_to_do(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["engine:8000"], "did you mean http://engine:8000?"),
+        (["engine:8000"], "Error: URL: 'engine:8000' is not a URL; did you mean http://engine:8000?"),
         (
             ["http://engine:8000", "--sidecar", "ftp://sidecar"],
             "--sidecar: 'ftp://sidecar' must start with http",
@@ -222,3 +281,11 @@ def test_what_can_not_be_asked_is_refused(arguments: list[str], words: str) -> N
     done = asked(*arguments)
     assert (done.code, done.out) == (2, "")
     assert words in " ".join(done.err.split())
+
+
+def test_a_name_that_settings_do_not_have_is_refused_with_those_that_they_have(tmp_path: Path) -> None:
+    file = tmp_path / "sidecar.yaml"
+    file.write_text("engines: [{name: worker-7, url: http://a:1}, {name: worker-8, url: http://b:1}]")
+    done = asked("worker-9", "--config", str(file))
+    assert (done.code, done.out) == (2, "")
+    assert f"no engine in {file} is called 'worker-9': there are worker-7, worker-8" in done.err

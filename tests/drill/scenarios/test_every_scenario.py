@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from drill.command import drill
-from drill.playing.run import METRICS, RECORDING, SUMMARY, TRUTH, run
+from drill.playing.run import METRICS, RAW, RECORDING, SUMMARY, TRUTH, run
 from drill.playing.table import ROWS
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.scenario import Scenario
@@ -47,7 +47,8 @@ def test_its_episodes_name_its_cause_and_lie_within_it(scenario: Scenario) -> No
 
 
 def test_a_run_writes_what_it_says(tmp_path: Path) -> None:
-    result = CliRunner().invoke(drill, ["run", "overload", "--engines", "1", "--out", str(tmp_path)])
+    arguments = ["run", "overload", "--engines", "1", "--raw-every", "120", "--out", str(tmp_path)]
+    result = CliRunner().invoke(drill, arguments)
     assert result.exit_code == 0, result.output
     assert "TPOT p99" in result.output
     assert {RECORDING, METRICS, TRUTH, SUMMARY} <= {path.name for path in tmp_path.iterdir()}
@@ -62,6 +63,9 @@ def test_a_run_writes_what_it_says(tmp_path: Path) -> None:
     assert all(set(phase) == {row.field for row in ROWS} for phase in summary.values())
     assert summary["peak"]["sessions"] > summary["baseline"]["sessions"] > 0
     assert (tmp_path / METRICS).read_bytes().endswith(b"# EOF\n")
+    # how often pages are wanted says that they are wanted
+    pages = (tmp_path / RAW).read_text().splitlines()
+    assert len({line.rsplit(" ", 1)[1] for line in pages if line[:3] == "up{"}) == scene.seconds // 120
 
 
 def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path: Path) -> None:
@@ -76,8 +80,15 @@ def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], "no scenario 'nothing': there are "),
-        (["overload", "--with", "nothing"], "no scenario 'nothing'"),
+        (["nothing"], "no scenario 'nothing': `thrashold drill list` has them"),
+        (
+            ["overload", "--with", "Prefix-Colapse"],
+            "no scenario 'Prefix-Colapse': did you mean prefix-collapse?",
+        ),
+        (
+            ["incident", "--gpu", "rtx-4090"],
+            "tokens of KV on 8 NVIDIA GeForce RTX 4090, and 100,000 are needed",
+        ),
         (["overload", "--model", "gpt-9"], "gpt-9"),
         (["overload", "--gpu", "voodoo"], "voodoo"),
         (["overload", "--engines", "0"], "0 engines asked for: take 1 or more"),

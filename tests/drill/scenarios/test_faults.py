@@ -80,13 +80,13 @@ def test_a_frozen_engine_is_told_within_a_minute_and_no_other_is() -> None:
 
 
 def test_leaked_blocks_stay_used_when_nothing_runs() -> None:
-    run = played("kv-leak")
+    run = played("kv-leak", 600)
     leaked = run.true(lambda each: each.truth.leaked_blocks, HIT)[-1]
     usable = run.scene.engines[HIT].usable_blocks
     assert 0.28 * usable < leaked < 0.32 * usable
     assert set(before(run, "kv_leak")) == {0.0}
-    assert run.values("kv_leak", HIT, start=640) == [1.0] * 20
-    assert run.values("kv_usage_ratio", HIT, start=659) == [leaked / usable]
+    assert run.values("kv_leak", HIT, start=580) == [1.0] * 20
+    assert run.values("kv_usage_ratio", HIT, start=599) == [leaked / usable]
     assert set(run.values("kv_leak", WELL)) == {0.0}
 
 

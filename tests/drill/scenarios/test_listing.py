@@ -15,6 +15,7 @@ from drill.actions import Restart
 from drill.command import drill
 from drill.playing.progress import Progress
 from drill.scenarios.catalogue import SCENARIOS
+from drill.scenarios.listing import as_table
 from drill.scenarios.scene import Episode, Scene
 from drill.scenarios.setting import Setting, Size
 from drill.serving.config import Generation
@@ -52,6 +53,19 @@ def test_the_table_has_a_column_for_each() -> None:
         assert row[column["cause"] :].startswith("nothing  " if cause is None else f"{cause}  ")
         assert row[column["what happens"] :] == SCENARIOS[name].summary
     assert rows["benign-day"][column["full"] :].startswith("2 engines, 24 h  ")
+
+
+def test_on_a_narrow_terminal_what_happens_stands_below() -> None:
+    found = [SCENARIOS[name] for name in sorted(SCENARIOS)]
+    wide = as_table(found).splitlines()
+    assert as_table(found, max(map(len, wide))).splitlines() == wide
+    lines = as_table(found, 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line[0] != " "] == [
+        "scenario",
+        *(each.name for each in found),
+    ]
+    assert " ".join(" ".join(lines).split()) == " ".join(" ".join(wide).split())
 
 
 def told(*, live: bool, every: int) -> str:

@@ -87,8 +87,8 @@ def test_whatever_else_goes_wrong_there_is_a_scene_or_words(scenario: Scenario, 
 
 
 def test_a_run_lasts_as_long_as_what_else_goes_wrong_and_its_load_does_too() -> None:
-    alone = SCENARIOS["tail-waste"].scene(Setting())
-    scene = SCENARIOS["tail-waste"].scene(Setting(), [SCENARIOS["collective-slow"]])
+    alone = SCENARIOS["offload-thrash"].scene(Setting())
+    scene = SCENARIOS["offload-thrash"].scene(Setting(), [SCENARIOS["collective-slow"]])
     assert alone.seconds < scene.episodes[1].end_seconds < scene.seconds
     assert list(scene.load.between(scene.episodes[1].end_seconds, float(scene.seconds)))
 

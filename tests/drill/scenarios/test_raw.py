@@ -10,11 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from drill.actions import Restart
-from drill.command import drill
 from drill.playing.play import Moment, Play
 from drill.playing.raw import RawLog, Scrape
 from drill.playing.run import METRICS, RAW, RECORDING, run
@@ -175,13 +173,3 @@ def test_a_run_that_is_broken_off_leaves_nothing_of_an_earlier_one_beside_its_re
     with pytest.raises(KeyboardInterrupt):
         run(scenario, Setting(engines=1, seed=2), tmp_path, told=interrupted)
     assert {path.name for path in tmp_path.iterdir() if path.suffix != ".lock"} == {RECORDING}
-
-
-def test_how_often_pages_are_wanted_says_that_they_are_wanted(tmp_path: Path) -> None:
-    arguments = ["run", "tail-waste", "--engines", "1", "--raw-every", "120", "--out", str(tmp_path)]
-    result = CliRunner().invoke(drill, arguments)
-    assert result.exit_code == 0, result.output
-    times = {
-        line.rsplit(" ", 1)[1] for line in (tmp_path / RAW).read_text().splitlines() if line[:3] == "up{"
-    }
-    assert len(times) == SCENARIOS["tail-waste"].scene(Setting()).seconds // 120

@@ -218,10 +218,18 @@ def test_ports_in_use_are_told_of() -> None:
     assert "--port-base" in result.output
 
 
+def test_a_host_that_is_not_this_machine_is_no_matter_of_ports() -> None:
+    result = CliRunner().invoke(drill, ["serve", "overload", "--host", "203.0.113.1"])
+    assert result.exit_code == 1
+    assert "give --host an address of this machine" in result.output
+    assert "--port-base" not in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], "no scenario 'nothing': there are "),
+        (["nothing"], "no scenario 'nothing': `thrashold drill list` has them"),
+        (["engine-froze"], "no scenario 'engine-froze': did you mean engine-frozen?"),
         (["overload", "--speed", "0"], "--speed is 0: take a number above 0"),
         (["overload", "--speed", "nan"], "--speed is nan: take a number above 0"),
         (["overload", "--seconds", "0"], "0 is not in the range"),

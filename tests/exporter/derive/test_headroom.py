@@ -72,6 +72,44 @@ def test_demand_counts_what_is_taken_waits_and_is_still_to_come() -> None:
     assert said["kv_demand_ratio"] == pytest.approx((500 + 20 * prompt_blocks + 4 * 75 / 16) / 1000)
 
 
+@given(out=st.integers(0, 8), blocks_each=st.integers(1, 60), waiting=st.integers(0, 50))
+def test_what_is_asked_for_stays_as_it_is_when_sequences_are_swapped_out(
+    out: int, blocks_each: int, waiting: int
+) -> None:
+    sample = rank(
+        0,
+        kv_usage_ratio=(8 - out) * blocks_each / 500,
+        blocks=500.0,
+        block_tokens=16.0,
+        running=8.0 - out,
+        waiting=float(waiting),
+        swapped=float(out),
+        swap_tier_blocks=1000.0,
+        swap_tier_usage_ratio=out * blocks_each / 1000,
+        request_generation_tokens=ANSWERS,
+        request_prompt_tokens=PROMPTS,
+    )
+    wanted = 8 * blocks_each + waiting * (400 + 7.5) / 16 + 8 * 75 / 16
+    assert last(HEADROOM_PHENOMENON, [sample])["kv_demand_ratio"] == pytest.approx(wanted / 500)
+
+
+def test_a_swapped_sequence_of_unknown_size_asks_for_a_prompt_at_least_and_a_cache_for_nothing() -> None:
+    known = {
+        "kv_usage_ratio": 0.5,
+        "blocks": 1000.0,
+        "block_tokens": 16.0,
+        "running": 4.0,
+        "waiting": 0.0,
+        "request_generation_tokens": ANSWERS,
+        "request_prompt_tokens": PROMPTS,
+    }
+    untold = last(HEADROOM_PHENOMENON, [rank(0, swapped=2.0, **known)])
+    offload = {"swap_mode": "offload", "swap_tier_usage_ratio": 0.9, "swap_tier_blocks": 1000.0}
+    cached = last(HEADROOM_PHENOMENON, [rank(0, **offload, **known)])
+    assert untold["kv_demand_ratio"] == pytest.approx((500 + 2 * 407.5 / 16 + 6 * 75 / 16) / 1000)
+    assert cached["kv_demand_ratio"] == pytest.approx((500 + 4 * 75 / 16) / 1000)
+
+
 def test_the_mix_of_the_last_five_minutes_replaces_the_engine_s_whole_life() -> None:
     old = histogram((10.0, 90), (1000.0, 90), (math.inf, 90), total=900.0)
     new = histogram((10.0, 90), (1000.0, 110), (math.inf, 110), total=900.0 + 10_000.0)

@@ -99,7 +99,8 @@ def test_what_it_did_before_a_long_silence_is_not_what_it_does() -> None:
     assert said[-1] == 0
 
 
-def test_a_deadlock_is_no_calm() -> None:
+@pytest.mark.parametrize("where", ["running", "waiting", "swapped"])
+def test_a_deadlock_is_no_calm(where: str) -> None:
     storm = incident(after=0)
     tail = storm[-1]
     stuck = [
@@ -107,8 +108,7 @@ def test_a_deadlock_is_no_calm() -> None:
             tail.at + at,
             tail.generation_tokens_total or 0,
             tail.preemptions_total or 0,
-            running=0.0,
-            waiting=58.0,
+            **{"running": 0.0, "waiting": 0.0, "swapped": 0.0, where: 58.0},
         )
         for at in range(1, 300)
     ]

@@ -229,6 +229,14 @@ def test_waiting_while_nothing_runs_is_a_deadlock_after_a_minute(usage: float) -
     assert deadlocked == [0] * 61 + [1] * 10
 
 
+def test_sequences_that_stand_swapped_out_while_nothing_runs_are_a_deadlock_too() -> None:
+    samples = [
+        rank(float(at), running=0.0, waiting=0.0, swapped=6.0, generation_tokens_total=9.0)
+        for at in range(62)
+    ]
+    assert [values.get("engine_deadlocked") for values in run(STALLS, samples)] == [None] * 60 + [1] * 2
+
+
 @pytest.mark.parametrize("field", ["prompt_tokens_total", "generation_tokens_total"])
 def test_a_long_prompt_that_is_taken_in_piece_by_piece_is_no_deadlock(field: str) -> None:
     """SGLang's running sequences are those that decode: the one whose prompt is being computed isn't among them."""

@@ -5,7 +5,9 @@ import re
 import pytest
 
 from exporter.derive.phenomenon import EngineFacts
+from exporter.derive.stalls import STALLS
 from exporter.sample import ALL_RANKS
+from tests.support.derive import run as derived
 from tests.support.pages import rank, read, run, written
 
 WORKER = 'dynamo_component="backend",dynamo_namespace="dynamo"'
@@ -122,3 +124,21 @@ def test_the_block_manager_s_transfers() -> None:
     body = f"dynamo_component_total_blocks{{{WORKER}}} 100\nkvbm_offload_blocks_d2h 30\nkvbm_onboard_blocks_h2d 12\n"
     found = rank(body)
     assert (found.swap_out_blocks_total, found.swap_in_blocks_total, found.swap_mode) == (30, 12, "offload")
+
+
+@pytest.mark.parametrize(("tokens", "frozen"), [("5000", 1), ("0", 0)])
+def test_requests_that_a_front_end_takes_in_are_no_sign_of_workers_that_live(
+    tokens: str, frozen: int
+) -> None:
+    """A model that never made a token may be one of embeddings, whose requests make none."""
+    samples = [
+        rank(
+            f'dynamo_frontend_inflight_requests{{model="m"}} {20 + at}\n'
+            f'dynamo_frontend_queued_requests{{model="m"}} {at}\n'
+            f'dynamo_frontend_output_tokens_total{{model="m"}} {tokens if at else 0}\n',
+            at=float(at),
+        )
+        for at in range(70)
+    ]
+    said = [values.get("engine_frozen") for values in derived(STALLS, samples)]
+    assert said[1:] == [0] * 30 + [frozen] * 39

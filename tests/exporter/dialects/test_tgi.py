@@ -4,6 +4,9 @@ import math
 
 import pytest
 
+from exporter.derive.stalls import STALLS
+from exporter.sample import RankSample
+from tests.support.derive import run
 from tests.support.pages import ran, rank, read, written
 
 
@@ -59,3 +62,21 @@ def test_aborts_are_the_router_s_own_count() -> None:
     told = [value.value for value in cycles[-1].snapshot.values if value.signal.name == "client_aborts_total"]
     assert told == [cycles[-1].sample.aborted_total - 130]
     assert told[0] > 60
+
+
+def hung(running: int) -> list[RankSample]:
+    """A back end that does nothing from the second second on, and a router that goes on taking requests in."""
+    return [
+        rank(
+            f"tgi_batch_current_size {running if at else 1}\ntgi_queue_size {at}\n"
+            f'tgi_batch_inference_count{{method="decode"}} {800 if at else 799}\n'
+            f"tgi_request_input_length_sum {840 * at}\ntgi_request_input_length_count {at}\n",
+            at=float(at),
+        )
+        for at in range(70)
+    ]
+
+
+def test_requests_that_the_router_takes_in_are_no_sign_of_a_back_end_that_lives() -> None:
+    assert [values.get("engine_frozen") for values in run(STALLS, hung(4))][1:] == [0] * 30 + [1] * 39
+    assert [values["engine_deadlocked"] for values in run(STALLS, hung(0))] == [0] * 61 + [1] * 9

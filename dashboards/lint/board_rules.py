@@ -1,0 +1,89 @@
+"""Rules for a board as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from dashboards.lint.finding import Board, panels_of
+
+_ON_TIME_RANGE_CHANGE = 2
+_OLDEST_SCHEMA = 39
+"""Of Grafana 10.4: older ones are migrated on load, Angular's panels and all."""
+
+
+def template_datasource(board: Board) -> Iterator[str]:
+    """One variable picks the data source, so that the board works in any Grafana."""
+    names = [str(each["name"]) for each in _variables(board) if each.get("type") == "datasource"]
+    if names != ["datasource"]:
+        yield f"one variable named datasource is to pick the data source: there are {', '.join(names) or 'none'}"
+
+
+def template_on_time_change_reload(board: Board) -> Iterator[str]:
+    """What is to be picked is what there was at the time that is looked at."""
+    for each in _variables(board):
+        if each.get("type") == "query" and each.get("refresh") != _ON_TIME_RANGE_CHANGE:
+            yield f"variable {each['name']} isn't filled anew when the time changes (refresh 2)"
+
+
+def uneditable(board: Board) -> Iterator[str]:
+    """It is generated: what is edited in Grafana is lost."""
+    if board.get("editable", True):
+        yield "editable isn't false"
+
+
+def stable_identity(board: Board) -> Iterator[str]:
+    """Links find it by its uid, whatever its id there."""
+    if not board.get("uid"):
+        yield "no uid: links to it break with each import"
+    if "id" in board:
+        yield "an id of another Grafana: leave it out"
+
+
+def no_inputs(board: Board) -> Iterator[str]:
+    """Provisioning fills no inputs in."""
+    if "__inputs" in board:
+        yield "__inputs aren't filled in by provisioning: take a variable"
+
+
+def modern_schema(board: Board) -> Iterator[str]:
+    """Older schemas are rewritten on load."""
+    if board.get("schemaVersion", 0) < _OLDEST_SCHEMA:
+        yield f"schemaVersion {board.get('schemaVersion')} is below {_OLDEST_SCHEMA}"
+
+
+def unique_ids(board: Board) -> Iterator[str]:
+    """Two panels of one id are one to Grafana."""
+    ids = [panel.get("id") for panel in panels_of(board)]
+    for twice in sorted({str(each) for each in ids if ids.count(each) > 1}):
+        yield f"several panels have the id {twice}"
+
+
+def panels_apart(board: Board) -> Iterator[str]:
+    """Panels that lie over one another are moved about by Grafana."""
+    taken: dict[tuple[int, int], str] = {}
+    for panel in board.get("panels", []):
+        place = panel.get("gridPos", {"x": 0, "y": 0, "w": 0, "h": 0})
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                other = taken.setdefault((x, y), str(panel.get("title")))
+                if other != str(panel.get("title")) or x >= 24:  # noqa: PLR2004 -- Grafana's columns
+                    yield f'"{panel.get("title")}" lies over "{other}" or beyond the edge at {x}, {y}'
+                    return
+
+
+def _variables(board: Board) -> list[Mapping[str, object]]:
+    found: list[Mapping[str, object]] = board.get("templating", {}).get("list", [])
+    return found
+
+
+BOARD_RULES: Mapping[str, Callable[[Board], Iterator[str]]] = {
+    "template-datasource-rule": template_datasource,
+    "template-on-time-change-reload-rule": template_on_time_change_reload,
+    "uneditable-dashboard": uneditable,
+    "stable-identity": stable_identity,
+    "no-inputs": no_inputs,
+    "modern-schema": modern_schema,
+    "unique-panel-ids": unique_ids,
+    "panels-apart": panels_apart,
+}
+"""By name, as dashboard-linter has it where it has it."""

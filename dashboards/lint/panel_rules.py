@@ -1,0 +1,93 @@
+"""Rules for a single panel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from dashboards.lint.finding import Panel
+
+KINDS = (
+    "timeseries",
+    "stat",
+    "bargauge",
+    "table",
+    "state-timeline",
+    "status-history",
+    "heatmap",
+    "gauge",
+    "text",
+)
+"""Types that are no Angular plugin and need no installation."""
+_RATE = re.compile(r"\b(?:rate|irate|increase)\s*\([^\[]*\[([^\]]+)\]")
+_OF_OBJECTIVES = re.compile(r"_slo_events_total\{")
+
+
+def datasource(panel: Panel) -> Iterator[str]:
+    """Its own and its queries'."""
+    for each in (panel, *panel.get("targets", [])):
+        told = each.get("datasource")
+        if not isinstance(told, Mapping) or told.get("uid") not in {"${datasource}", "$datasource"}:
+            yield f"its data source isn't the board's variable: {told}"
+            return
+
+
+def title_and_description(panel: Panel) -> Iterator[str]:
+    """Somebody sees it for the first time, at night."""
+    yield from (f"no {key}" for key in ("title", "description") if not panel.get(key))
+
+
+def units(panel: Panel) -> Iterator[str]:
+    """A number without one is a riddle."""
+    defaults = panel.get("fieldConfig", {}).get("defaults", {})
+    if panel.get("type") != "text" and not defaults.get("unit"):
+        yield "no unit"
+
+
+def says_nothing(panel: Panel) -> Iterator[str]:
+    """Absent isn't zero, and is to be said in words."""
+    if panel.get("type") != "text" and not panel.get("fieldConfig", {}).get("defaults", {}).get("noValue"):
+        yield "no noValue: it would say No data"
+
+
+def has_targets(panel: Panel) -> Iterator[str]:
+    """A panel without queries is empty."""
+    if panel.get("type") != "text" and not panel.get("targets"):
+        yield "no queries"
+
+
+def rate_interval(panel: Panel) -> Iterator[str]:
+    """Windows follow the scrape interval and the zoom.
+
+    Burn rates of objectives are over fixed windows by definition.
+    """
+    for target in panel.get("targets", []):
+        text = str(target.get("expr", ""))
+        for window in _RATE.findall(text):
+            if window != "$__rate_interval" and not _OF_OBJECTIVES.search(text):
+                yield f"a rate over {window} instead of $__rate_interval in query {target.get('refId')}"
+
+
+def known_kind(panel: Panel) -> Iterator[str]:
+    """Angular's panels are gone."""
+    if panel.get("type") not in KINDS:
+        yield f"panel type {panel.get('type')} isn't one of Grafana's own: {', '.join(KINDS)}"
+
+
+def no_coarse_points(panel: Panel) -> Iterator[str]:
+    """A limit of points coarsens every window."""
+    if "maxDataPoints" in panel:
+        yield "maxDataPoints is set: leave it to the panel's width"
+
+
+PANEL_RULES: Mapping[str, Callable[[Panel], Iterator[str]]] = {
+    "panel-datasource-rule": datasource,
+    "panel-title-description-rule": title_and_description,
+    "panel-units-rule": units,
+    "panel-says-nothing": says_nothing,
+    "panel-no-targets-rule": has_targets,
+    "target-rate-interval-rule": rate_interval,
+    "panel-kind": known_kind,
+    "panel-max-data-points": no_coarse_points,
+}
+"""By name, as dashboard-linter has it where it has it."""

@@ -1,0 +1,192 @@
+"""PromQL for panels, made of signals: the name of a metric is written nowhere.
+
+    look = Look(Rendering(), follows=("engine",))
+    look.gauge(KV_USAGE, peak=True).across("max", "engine")
+
+Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped. Gauges are
+read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one
+zooms out, and what is gone is gone after a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from alerts.conditions import Rendering
+from exporter.derive.inventory import ENGINE_GPU_INFO
+from exporter.signal import PEAK_SUFFIX, Kind, Signal
+
+Where = tuple[tuple[str, str], ...]
+WINDOW = "$__rate_interval"
+MODEL = "model_name"
+"""A label that says nothing beside the engine's: no grouping keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """PromQL, the signals in it, and the labels of its series beside the cluster's."""
+
+    text: str
+    signals: tuple[Signal, ...]
+    labels: tuple[str, ...]
+    clusters: tuple[str, ...]
+
+    def across(self, operator: str, *labels: str) -> Expression:
+        """Aggregated to fewer labels. Raises ValueError for one that it hasn't got."""
+        return self._aggregated(operator, labels)
+
+    def ranked(self, count: int) -> Expression:
+        """The largest of them, for tables and bars: over time they would come and go."""
+        return replace(self, text=f"topk({count}, {self.text})")
+
+    def quantile(self, share: float, *labels: str) -> Expression:
+        """Of all series that agree in ``labels``."""
+        return self._aggregated("quantile", labels, f"{share:g}, ")
+
+    def over(self, divisor: Expression) -> Expression:
+        """Divided by what has the same labels, where that isn't 0."""
+        return replace(
+            self, text=f"({self.text}) / ({divisor.text} > 0)", signals=_merged(self.signals, divisor.signals)
+        )
+
+    def compared(self, operator: str, limit: float) -> Expression:
+        """1 where it is so, 0 where it isn't, and absent where nothing is known."""
+        return replace(self, text=f"({self.text}) {operator} bool {limit:g}")
+
+    def otherwise(self, other: Expression) -> Expression:
+        """Itself, and ``other`` where it has no series of the same labels."""
+        return replace(
+            self, text=f"({self.text}) or ({other.text})", signals=_merged(self.signals, other.signals)
+        )
+
+    def times(self, factor: float) -> Expression:
+        """Multiplied."""
+        return replace(self, text=f"({self.text}) * {factor:g}")
+
+    def negative(self) -> Expression:
+        """Below the axis."""
+        return replace(self, text=f"-({self.text})")
+
+    def among(self, chosen: Expression) -> Expression:
+        """Those of whom ``chosen`` has a series."""
+        on = ", ".join((*self.clusters, *(label for label in chosen.labels if label in self.labels)))
+        return replace(
+            self,
+            text=f"({self.text}) and on ({on}) ({chosen.text})",
+            signals=_merged(self.signals, chosen.signals),
+        )
+
+    def _aggregated(self, operator: str, labels: tuple[str, ...], first: str = "") -> Expression:
+        unknown = set(labels) - set(self.labels)
+        if unknown:
+            raise ValueError(f"no label {min(unknown)} in {self.text}: it has {', '.join(self.labels)}")
+        by = ", ".join((*self.clusters, *labels))
+        return replace(self, text=f"{operator} by ({by}) ({first}{self.text})", labels=labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a board's selectors follow. ``follows``: labels for which the board has a variable of the same name."""
+
+    rendering: Rendering
+    follows: tuple[str, ...] = ()
+
+    def gauge(
+        self,
+        signal: Signal,
+        *,
+        where: Where = (),
+        peak: bool = False,
+        over: str = "max",
+        window: str = WINDOW,
+    ) -> Expression:
+        """A gauge; ``over``: max, min or avg of a time, and of the copies of several scrapes. Raises ValueError.
+
+        With ``peak`` its twin that holds the maximum of a minute; the gauge itself where there is none, as in what the
+        flight recorder exports.
+        """
+        if signal.kind is not Kind.GAUGE:
+            raise ValueError(f"{signal.full_name} is a counter: take its rate")
+        if peak and not signal.peak:
+            raise ValueError(f"{signal.full_name} has no {PEAK_SUFFIX} twin")
+        plain = self._over(signal.full_name, signal, where, over, window)
+        if not peak:
+            return plain
+        twin = self._over(signal.full_name + PEAK_SUFFIX, signal, where, over, window)
+        return replace(plain, text=f"({twin.text} or {plain.text})")
+
+    def rate(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
+        """A counter's rise a second. Raises ValueError."""
+        return self._risen("rate", signal, where, window)
+
+    def increase(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
+        """A counter's rise. Raises ValueError."""
+        return self._risen("increase", signal, where, window)
+
+    def of_engines(self, of_gpu: Expression) -> Expression:
+        """What is known of GPUs, as of the engines that run on them: ``engine`` is a label more."""
+        clusters = self.rendering.cluster_labels
+        owned = self.gauge(ENGINE_GPU_INFO)
+        on = ", ".join((*clusters, "uuid"))
+        return Expression(
+            f"({owned.text}) * on ({on}) group_left () ({of_gpu.text})",
+            _merged(of_gpu.signals, owned.signals),
+            owned.labels,
+            clusters,
+        )
+
+    def _risen(self, function: str, signal: Signal, where: Where, window: str) -> Expression:
+        if signal.kind is not Kind.COUNTER:
+            raise ValueError(f"{signal.full_name} is a gauge: it has no rate")
+        return self._single(
+            "max", f"{function}({self.selector(signal.full_name, signal, where)}[{window}])", signal, where
+        )
+
+    def _over(self, name: str, signal: Signal, where: Where, over: str, window: str) -> Expression:
+        return self._single(
+            over, f"{over}_over_time({self.selector(name, signal, where)}[{window}])", signal, where
+        )
+
+    def _single(self, operator: str, text: str, signal: Signal, where: Where) -> Expression:
+        said = dict(where)
+        own = tuple(label for label in signal.label_names if label != MODEL and label not in said)
+        labels = (*own, *(label for label in self.follows if label == "instance"))
+        clusters = self.rendering.cluster_labels
+        by = ", ".join((*clusters, *labels))
+        return Expression(f"{operator} by ({by}) ({text})", (signal,), labels, clusters)
+
+    def selector(self, name: str, signal: Signal, where: Where = ()) -> str:
+        """The series of a signal that the board's variables pick."""
+        parts = [self.rendering.selector] if self.rendering.selector else []
+        parts += [f'{label}=~"${label}"' for label in self.rendering.cluster_labels]
+        known = (*signal.label_names, "instance")
+        parts += [f'{label}=~"${label}"' for label in self.follows if label in known]
+        parts += [f'{label}="{value}"' for label, value in where]
+        return f"{name}{{{','.join(parts)}}}"
+
+
+def variable(
+    rendering: Rendering, signal: Signal, label: str, follows: tuple[str, ...] = (), *, before: bool = False
+) -> str:
+    """What fills a board's variable: the values of a label among what the variables before it leave.
+
+    ``before``: it is itself one of the cluster's, of which each follows those before it.
+    """
+    clusters = rendering.cluster_labels
+    known = clusters[: clusters.index(label)] if before else clusters
+    look = Look(replace(rendering, cluster_labels=known), follows)
+    return f"label_values({look.selector(signal.full_name, signal)}, {label})"
+
+
+def interpolated(text: str, variables: Mapping[str, str], window: str) -> str:
+    """As Grafana sends it: values for ``$variables`` and for the built-in intervals."""
+    for name in ("$__rate_interval", "$__interval"):
+        text = text.replace(name, window)
+    for name in sorted(variables, key=len, reverse=True):
+        text = text.replace(f"${name}", variables[name])
+    return text
+
+
+def _merged(one: tuple[Signal, ...], other: tuple[Signal, ...]) -> tuple[Signal, ...]:
+    return tuple(dict.fromkeys((*one, *other)))

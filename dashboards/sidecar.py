@@ -1,0 +1,236 @@
+"""The Sidecar board: whether what the other boards show can be trusted, and what it costs."""
+
+from __future__ import annotations
+
+from dashboards.context import Context
+from dashboards.panels import Board, Row, Variable, Visual, stat, table, time_series
+from dashboards.queries import Look, variable
+from dashboards.shape import CALM, NEUTRAL, Query, Unit, above, below
+from exporter.derive.inventory import GPU_READ_ERRORS, GPU_UP
+from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED
+from exporter.recorder_signals import RECORDER_BYTES, RECORDER_DROPPED, RECORDER_UP
+from exporter.sampler_signals import (
+    GPUS_EXPECTED,
+    SAMPLER_CPU,
+    SAMPLER_DRIVER,
+    SAMPLER_RESIDENT,
+    SAMPLER_RESTARTS,
+    SAMPLER_STUCK,
+)
+from exporter.source_signals import (
+    BUILD_INFO,
+    DERIVE_ERRORS,
+    SIGNAL_INFO,
+    SOURCE_AGE,
+    SOURCE_ERRORS,
+    SOURCE_ODDITY,
+    SOURCE_READ_SECONDS,
+    SOURCE_UP,
+)
+
+UID = "thrashold-sidecar"
+_INSTANCE = "{{instance}}"
+_STALE_SECONDS = 15.0
+"""Older numbers of a source vanish."""
+
+
+def board(context: Context) -> Board:
+    """The board for these settings."""
+    look = context.look("instance")
+    instances = Variable("instance", "Sidecar", variable(context.settings.rendering, BUILD_INFO, "instance"))
+    return Board(
+        "Sidecar",
+        UID,
+        "The sidecars themselves: who answers them, how sure their numbers are, and what they cost.",
+        (*context.clusters(), instances),
+        (
+            Row("Can it be trusted?", (*_now(context, look), *_sources(context, look))),
+            Row("Its own work", _work(context, look)),
+            Row("GPUs: the process that reads them", _sampler(context, look)),
+            Row("Flight recorder", _recorder(context, look)),
+            Row("How sure are the signals?", (_signals(context, look),)),
+        ),
+        since="now-6h",
+    )
+
+
+def _now(context: Context, look: Look) -> tuple[Visual, ...]:
+    up = look.gauge(SOURCE_UP, over="min")
+    return (
+        stat(
+            "Sources that answer",
+            Unit.COUNT,
+            Query(up.across("sum"), context.legend()),
+            do="Compare with those that don't, beside it.",
+            lines=(NEUTRAL,),
+            size=(6, 4),
+            decimals=0,
+        ),
+        stat(
+            "Sources that don't",
+            Unit.COUNT,
+            Query(up.compared("==", 0).across("sum"), context.legend()),
+            do="What they tell is absent. Below: who, since when, and why.",
+            lines=above(bad=1),
+            size=(6, 4),
+            decimals=0,
+        ),
+        stat(
+            "GPUs that can't be read",
+            Unit.COUNT,
+            Query(look.gauge(GPU_UP, over="min").compared("==", 0).across("sum"), context.legend()),
+            do="docs/runbooks/GpuLost.md, docs/runbooks/SidecarBlind.md.",
+            lines=above(bad=1),
+            size=(6, 4),
+            decimals=0,
+        ),
+        stat(
+            "Oddities",
+            Unit.COUNT,
+            Query(look.gauge(SOURCE_ODDITY).across("sum"), context.legend()),
+            do="Something in a page isn't as expected: docs/signals.md says what each oddity means.",
+            lines=above(1),
+            size=(6, 4),
+            decimals=0,
+        ),
+    )
+
+
+def _sources(context: Context, look: Look) -> tuple[Visual, ...]:
+    source = context.legend("source")
+    return (
+        time_series(
+            "Sources that answer: 1, or 0",
+            Unit.COUNT,
+            Query(look.gauge(SOURCE_UP, over="min").across("min", "source"), source),
+            do="0: it doesn't answer in time. Its signals are absent, never 0.",
+            most=1,
+        ),
+        time_series(
+            "Age of the newest numbers",
+            Unit.SECONDS,
+            Query(look.gauge(SOURCE_AGE).across("max", "source"), source),
+            do="An engine under load answers late; after 15 s its signals vanish.",
+            lines=above(bad=_STALE_SECONDS),
+        ),
+        time_series(
+            "Time that a read takes",
+            Unit.SECONDS,
+            Query(look.gauge(SOURCE_READ_SECONDS).across("max", "source"), source),
+            do="A slow page is itself a sign: the engine's front end has no time.",
+            logarithmic=True,
+        ),
+        time_series(
+            "Reads that failed",
+            Unit.PER_SECOND,
+            Query(
+                look.rate(SOURCE_ERRORS).across("sum", "source", "reason"), context.legend("source", "reason")
+            ),
+            do="refused: nobody listens. timeout: it hangs. Others are in docs/signals.md.",
+        ),
+    )
+
+
+def _work(context: Context, look: Look) -> tuple[Visual, ...]:
+    del context
+    return (
+        time_series(
+            "Time a cycle takes",
+            Unit.SECONDS,
+            Query(look.gauge(CYCLE_SECONDS), _INSTANCE),
+            do="Some milliseconds are usual. More: it gets too little CPU, or reads very many engines.",
+            size=(8, 8),
+        ),
+        time_series(
+            "Cycles a second",
+            Unit.PER_SECOND,
+            Query(look.rate(CYCLES), f"{_INSTANCE} made"),
+            Query(look.rate(CYCLES_SKIPPED), f"{_INSTANCE} left out", color="orange"),
+            Query(look.rate(CYCLE_FAILURES), f"{_INSTANCE} failed", color="red"),
+            do="Left out: too little CPU. Failed: a bug, its log names it.",
+            size=(8, 8),
+        ),
+        time_series(
+            "Derivations that broke off",
+            Unit.PER_SECOND,
+            Query(
+                look.rate(DERIVE_ERRORS).across("sum", "instance", "phenomenon"),
+                f"{_INSTANCE} {{{{phenomenon}}}}",
+            ),
+            do="A bug that costs one phenomenon's signals: please report it with the log's lines.",
+            size=(8, 8),
+        ),
+    )
+
+
+def _sampler(context: Context, look: Look) -> tuple[Visual, ...]:
+    del context
+    both = f"{_INSTANCE} {{{{source}}}}"
+    return (
+        time_series(
+            "What it costs",
+            Unit.RATIO,
+            Query(look.rate(SAMPLER_CPU), f"{both} of a core"),
+            Query(look.rate(SAMPLER_DRIVER), f"{both} inside the driver", dashed=True),
+            Query(look.gauge(SAMPLER_RESIDENT), f"{both} memory", unit=Unit.BYTES, right=True),
+            do="It holds itself to 5 % of a core and 10 % of the driver's time.",
+            size=(8, 8),
+        ),
+        time_series(
+            "Stuck, restarted",
+            Unit.SECONDS,
+            Query(look.gauge(SAMPLER_STUCK), f"{both} says nothing for"),
+            Query(look.increase(SAMPLER_RESTARTS), f"{both} restarts", unit=Unit.COUNT, right=True),
+            do="Stuck: the kernel holds it, and only a reboot or the driver's end frees it.",
+            size=(8, 8),
+        ),
+        time_series(
+            "GPUs that the driver counts, and that are read",
+            Unit.COUNT,
+            Query(look.gauge(GPUS_EXPECTED).across("max", "instance"), f"{_INSTANCE} counted"),
+            Query(look.gauge(GPU_UP, over="min").across("sum", "instance"), f"{_INSTANCE} read", dashed=True),
+            Query(
+                look.rate(GPU_READ_ERRORS).across("sum", "instance"),
+                f"{_INSTANCE} failed reads",
+                unit=Unit.PER_SECOND,
+                right=True,
+            ),
+            do="Fewer read than counted: gpu_down_info says why.",
+            size=(8, 8),
+        ),
+    )
+
+
+def _recorder(context: Context, look: Look) -> tuple[Visual, ...]:
+    del context
+    return (
+        time_series(
+            "Writes",
+            Unit.COUNT,
+            Query(look.gauge(RECORDER_UP, over="min"), f"{_INSTANCE}: 1 while it writes"),
+            Query(
+                look.rate(RECORDER_DROPPED), f"{_INSTANCE} cycles missing", unit=Unit.PER_SECOND, right=True
+            ),
+            do="0: the disk is full or gone; its log says which.",
+            lines=below(1),
+            most=1,
+        ),
+        time_series(
+            "Size on disk",
+            Unit.BYTES,
+            Query(look.gauge(RECORDER_BYTES), _INSTANCE),
+            do="It stays below the limit of its settings: docs/recorder.md.",
+        ),
+    )
+
+
+def _signals(context: Context, look: Look) -> Visual:
+    told = look.gauge(SIGNAL_INFO).across("count", "signal", "confidence", "method")
+    return table(
+        "Signals that have a value, by how sure they are",
+        Query(told, "Sidecars", lines=(CALM,), decimals=0),
+        do="What isn't here has no value now: docs/engines.md says which engine gives what, and why not.",
+        columns=("signal", "confidence", "method"),
+        hidden=context.settings.cluster_labels,
+        size=(24, 12),
+    )
