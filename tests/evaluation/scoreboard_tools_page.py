@@ -33,7 +33,7 @@ def tools_section(told: Mapping[str, Any] | None) -> Iterator[str]:
     for scenario, said in told["said"].items():
         cells = (said[name][moment] for name in tools for moment in ("before", "peak"))
         yield f"| {scenario} | {' | '.join(cells)} |"
-    yield ""
+    yield from ("", f"They were asked in {len(told['said'])} scenarios.")
     for name in tools:
         alike = [
             scenario for scenario, said in told["said"].items() if said[name]["before"] == said[name]["peak"]
