@@ -1,10 +1,10 @@
 # Each target sets up what it needs: python3 with venv, make and gcc are enough on a fresh machine.
-# make venv | demo | test | lint | bench | eval | live | real | real-gpu | boards-check | render | docs
+# make venv | demo | test | lint | bench | eval | scoreboard | live | real | real-gpu | boards-check | render | docs
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: venv demo test lint bench eval live real real-gpu boards-check render docs clean
+.PHONY: venv demo test lint bench eval scoreboard live real real-gpu boards-check render docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,11 @@ bench: $(STAMP)
 
 eval: $(STAMP)
 	$(BIN)/python -m tests.evaluation
+
+# SEEDS of each scenario; TOOLS=--tools installs and asks tools of others too
+SEEDS ?= 2
+scoreboard: $(STAMP)
+	$(BIN)/python -m tests.evaluation.scoreboard --seeds $(SEEDS) $(TOOLS)
 
 live: $(STAMP)
 	@# half an hour in real time; make live SCENARIO=gpu-lost OPTIONS="--size full"

@@ -72,18 +72,38 @@ def evaluate(
     ]
     with tempfile.TemporaryDirectory(prefix="evaluation-") as folder:
         scraped = Path(folder) / "scraped.om"
-        first, last = write_scrapes(recording, scraped, phase)
-        start = first + offset
-        end = start + (last - start) // EVALUATION_SECONDS * EVALUATION_SECONDS
-        add_blocks(scraped, Path(folder))
+        span = write_scrapes(recording, scraped, phase)
+        return over(rules, [scraped], span, offset, queries=queries)
+
+
+def over(  # noqa: PLR0913 -- what, over what, and how
+    rules: Sequence[Mapping[str, Any]],
+    dumps: Sequence[Path],
+    span: tuple[float, float],
+    offset: float,
+    *,
+    queries: Sequence[str] = (),
+    arguments: Sequence[str] = (),
+) -> Evaluated:
+    """Evaluate rules, each with its ``interval``, over OpenMetrics dumps of scrapes from ``span[0]`` to ``span[1]``.
+
+    ``offset``: seconds from the first scrape to the first evaluation. ``arguments``: further ones for Prometheus.
+    """
+    first, last = span
+    start = first + offset
+    end = start + (last - start) // EVALUATION_SECONDS * EVALUATION_SECONDS
+    with tempfile.TemporaryDirectory(prefix="evaluation-") as name:
+        folder = Path(name)
+        for dump in dumps:
+            add_blocks(dump, folder)
         for wave in _waves(rules):
-            with serving(None, Path(folder)) as prometheus:
+            with serving(None, folder, *arguments) as prometheus:
                 lines = [line for rule in wave for line in _recorded(prometheus, rule, start, end)]
             if any(not line.startswith("#") for line in lines):
-                more = Path(folder) / "recorded.om"
+                more = folder / "recorded.om"
                 more.write_text("".join([*lines, "# EOF\n"]), encoding="utf-8")
-                add_blocks(more, Path(folder))
-        with serving(None, Path(folder)) as prometheus:
+                add_blocks(more, folder)
+        with serving(None, folder, *arguments) as prometheus:
             fired = [
                 one
                 for rule in rules

@@ -120,14 +120,14 @@ def add_blocks(openmetrics: Path, folder: Path, *, fill_seconds: float = 120) ->
 
 
 @contextlib.contextmanager
-def serving(openmetrics: Path | None, folder: Path) -> Iterator[Prometheus]:
+def serving(openmetrics: Path | None, folder: Path, *arguments: str) -> Iterator[Prometheus]:
     """One that remembers what an OpenMetrics dump holds, and what was added before, with its data in ``folder``."""
     if openmetrics is not None:
         add_blocks(openmetrics, folder)
     data = folder / "data"
     settings = folder / "prometheus.yml"
     settings.write_text("global: {}\n")
-    with started(settings, data, "--storage.tsdb.retention.time=100y") as server:
+    with started(settings, data, "--storage.tsdb.retention.time=100y", *arguments) as server:
         yield server
 
 
