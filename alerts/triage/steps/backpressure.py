@@ -8,7 +8,7 @@ from alerts.thresholds import Thresholds
 from alerts.triage.capacity import fitting
 from alerts.triage.known import Known
 from alerts.triage.look import Look
-from alerts.triage.numbers import count, seconds
+from alerts.triage.numbers import count, seconds, short
 from alerts.triage.steps.step import Step
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.gateway import BREAKER_OPEN, INFLIGHT, PENDING, REQUESTS
@@ -97,7 +97,7 @@ def _gateway(known: Known) -> Iterator[str]:
         over = f"{count(sum(ended.values()))} ended in {seconds(whole.seconds)}"
         yield f"  {over}: {vain}" if vain else f"  {over}, none in vain"
     amplified, orphans = known.value(AMPLIFICATION), known.value(ORPHANS)
-    more = [f"{amplified:.1f} attempts for each answer"] if amplified is not None else []
+    more = [f"{short(amplified)} attempts for each answer"] if amplified is not None else []
     more += [f"{count(orphans)} sequences whose client is gone (estimate)"] if orphans else []
     if more:
         yield f"  {', '.join(more)}"
