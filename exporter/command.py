@@ -32,7 +32,13 @@ from exporter.service import application, listening_socket, make_server
 from exporter.settings import Loaded, RefusedError, SettingsError, load_with_places
 from exporter.settings_schema import misspelt_variables
 from exporter.sidecar import serve
-from exporter.sidecar_settings import DEFAULT_LISTEN, RecorderSettings, SidecarSettings, parse_address
+from exporter.sidecar_settings import (
+    DEFAULT_LISTEN,
+    TRIAGE_VARIABLES,
+    RecorderSettings,
+    SidecarSettings,
+    parse_address,
+)
 from exporter.sources.configured import configured_sources
 from exporter.usage import UsageFailure
 from exporter.version import installed_version
@@ -111,7 +117,9 @@ def exporter(  # noqa: PLR0913, PLR0917 - one each for click's options
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    for name, known in misspelt_variables(SidecarSettings, os.environ, also=(CONFIG_VARIABLE,)):
+    for name, known in misspelt_variables(
+        SidecarSettings, os.environ, also=(CONFIG_VARIABLE, *TRIAGE_VARIABLES)
+    ):
         logger.warning("%s is no setting; did you mean %s?", name, known)
     flags = {"engines": engines, "gateways": gateways, "listen": listen, "web_config": web_config}
     flags |= {"recorder": recorder, "gpus.nvml": gpus_nvml, "gpus.dcgm": gpus_dcgm}

@@ -17,6 +17,8 @@ from exporter.sample import STALE_AFTER_SECONDS
 from exporter.settings import RefusedError
 
 DEFAULT_LISTEN = "127.0.0.1:9807"
+TRIAGE_VARIABLES = ("THRASHOLD_SIDECAR_USER", "THRASHOLD_SIDECAR_PASSWORD_FILE")
+"""What ``thrashold triage`` reads: set in a sidecar's container, they are none of its own misspelt."""
 INTERVALS_SECONDS = (0.5, 5.0)
 """The shortest and the longest time between two reads."""
 

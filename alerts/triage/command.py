@@ -17,6 +17,7 @@ from alerts.triage.text import text
 from exporter.clock import anchored_clock
 from exporter.ending import leave, run_loop
 from exporter.settings import SettingsError
+from exporter.sidecar_settings import TRIAGE_VARIABLES
 from exporter.usage import UsageFailure
 
 MOST_SECONDS = 600.0
@@ -40,7 +41,7 @@ MOST_SECONDS = 600.0
 @click.option(
     "--sidecar-user",
     metavar="NAME",
-    envvar="THRASHOLD_SIDECAR_USER",
+    envvar=TRIAGE_VARIABLES[0],
     show_envvar=True,
     help="Who reads a sidecar that asks for a password.  [default: the only one of the web config in --config]",
 )
@@ -48,7 +49,7 @@ MOST_SECONDS = 600.0
     "--sidecar-password-file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    envvar="THRASHOLD_SIDECAR_PASSWORD_FILE",
+    envvar=TRIAGE_VARIABLES[1],
     show_envvar=True,
     help="Holds the password, and nothing else.",
 )

@@ -162,9 +162,10 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, case: str) 
     assert done.stderr.startswith("Error: ")
 
 
-def test_a_misspelt_variable_is_warned_of_and_those_of_kubernetes_are_not() -> None:
+def test_a_misspelt_variable_is_warned_of_and_those_of_kubernetes_and_of_triage_are_not() -> None:
     kubernetes = {"THRASHOLD_PORT": "tcp://10.0.0.1:9807", "THRASHOLD_SERVICE_HOST": "10.0.0.1"}
-    done = call("--once", environ={"THRASHOLD_ENGINE": "http://127.0.0.1:1", **kubernetes})
+    triage = {"THRASHOLD_SIDECAR_USER": "prometheus", "THRASHOLD_SIDECAR_PASSWORD_FILE": "/etc/password"}
+    done = call("--once", environ={"THRASHOLD_ENGINE": "http://127.0.0.1:1", **kubernetes, **triage})
     assert done.returncode == 2
     warning, error = done.stderr.splitlines()
     assert warning.endswith("THRASHOLD_ENGINE is no setting; did you mean THRASHOLD_ENGINES?")
