@@ -15,6 +15,7 @@ from alerts.pack.engine import ENGINE_DEADLOCKED, ENGINE_DOWN, ENGINE_FROZEN, EN
 from alerts.pack.explaining import KEPT_SECONDS, REDUCED, STUCK
 from alerts.pack.promql import by
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED
+from alerts.pack.wording import PERCENT
 from alerts.recording_presence import ENGINE_THERE
 from exporter.derive.ranks import ENGINE_INFO
 
@@ -39,7 +40,7 @@ MANY_ENGINES_STUCK = Alert(
     Severity.INFO,
     Cause.SLO_MISSED,
     Expression(partial(_share, _STUCK), ()),
-    "{{ $value | humanizePercentage }} of the fleet's engines thrash or stand still",
+    f"{PERCENT} of the fleet's engines thrash or stand still",
     "So many that it explains what the fleet's users suffer. Each of them has a page of its own, which is sent.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
@@ -49,7 +50,7 @@ MANY_ENGINES_GONE = Alert(
     Severity.INFO,
     Cause.ENGINE_DOWN,
     Expression(partial(_share, _GONE), ()),
-    "{{ $value | humanizePercentage }} of the fleet's engines are down or start over and over",
+    f"{PERCENT} of the fleet's engines are down or start over and over",
     "So many that it explains why the others have more to do. Each of them has a page of its own, which is sent.",
     for_seconds=60,
     keep_firing_seconds=KEPT_SECONDS,
