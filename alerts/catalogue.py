@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from alerts.alert import Alert
 from alerts.pack.cache import CACHE
 from alerts.pack.engine import ENGINE
+from alerts.pack.fleet import FLEET_HEALTH
 from alerts.pack.gateway import GATEWAY
 from alerts.pack.latency import LATENCY
 from alerts.pack.machine import MACHINE
@@ -25,6 +26,7 @@ GROUPS: Mapping[str, tuple[Alert, ...]] = {
     "machine": MACHINE,
     "gateway": GATEWAY,
     "engine": ENGINE,
+    "fleet": FLEET_HEALTH,
     "watching": WATCHING,
 }
 ALERTS: Mapping[str, Alert] = {alert.name: alert for group in GROUPS.values() for alert in group}

@@ -16,6 +16,7 @@ from alerts.thresholds import Thresholds
 from exporter.settings import RefusedError
 
 _Label = Annotated[str, Meta(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
+_MATCHER = r'\s*[a-zA-Z_][a-zA-Z0-9_]*\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"\s*'
 _Wait = Annotated[int, Meta(ge=0, le=86_400)]
 
 
@@ -50,12 +51,16 @@ class PackSettings:
         ),
     ] = ("cluster",)
     selector: Annotated[
-        str, Meta(description='Matchers that every selector gets, as `job="thrashold"`. Unless set, none.')
+        str,
+        Meta(
+            pattern=rf"^({_MATCHER}(,{_MATCHER})*)?$",
+            description='Matchers that every selector gets, as `job="thrashold"`. Unless set, none.',
+        ),
     ] = ""
     lookback: Annotated[
         str,
         Meta(
-            pattern="^[0-9]+[smh]$",
+            pattern="^[1-9][0-9]*[smh]$",
             description="How long a gauge holds where scrapes fail: four scrape intervals at least.",
         ),
     ] = "1m"

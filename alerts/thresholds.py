@@ -131,6 +131,14 @@ class Thresholds:
             description="Attempts over answers at the gateway: 1 is none in vain, 3 is three for each answer."
         ),
     ] = 2.0
+    retry_storm_per_second: Annotated[
+        float,
+        _Count,
+        Meta(
+            description="Requests a second whose client gave up, below which nobody is woken: at night two who press"
+            " stop are most of what is asked."
+        ),
+    ] = 0.1
     orphan_kv_ratio: Annotated[
         float,
         _Ratio,
@@ -196,7 +204,10 @@ class Thresholds:
     slo_events_per_second: Annotated[
         float,
         _Count,
-        Meta(description="Fewer events say nothing of an objective: one miss of three is no trend."),
+        Meta(
+            description="Fewer events say nothing of an objective: one miss of three is no trend. Of a page, over its"
+            " long window as well: a few answers after an idle hour are all of the hour's."
+        ),
     ] = 0.02
     engine_restarts: Annotated[
         float,
@@ -213,6 +224,22 @@ class Thresholds:
             " half."
         ),
     ] = 0.5
+    fleet_progress_sequences: Annotated[
+        float,
+        _Count,
+        Meta(
+            description="Sequences of a fleet, ten minutes ago, below which its tokens a second say nothing: one long"
+            " prompt among a few makes as much of a difference."
+        ),
+    ] = 20.0
+    fleet_share_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(
+            description="Share of a fleet's engines that are ill, from which that explains what its users suffer. Pages"
+            " of objectives want a miss in seven: fewer engines than one in twenty can't be why."
+        ),
+    ] = 0.05
     gateway_reject_seconds: Annotated[
         float,
         _Seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading
-from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
+from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS, REDUCED, STANDSTILL, THRASH
 from alerts.pack.wording import AN_ENGINE, DURATION, FINE_PERCENT, NUMBER, PERCENT, either
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
@@ -17,8 +17,9 @@ from exporter.derive.traffic import SEQUENCES
 FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
 WAITING = Compare(Reading(SEQUENCES, (("state", "waiting"),)), ">", "waiting_sequences")
 PREEMPTING = Compare(Reading(PREEMPTION_RATE), ">", "preemptions_per_second")
-_ELSEWHERE = (*THRASH, *STANDSTILL, *GONE, "RetryStorm", "OrphanedKv", "PrefixHitsCollapsed")
-"""What fills pools that are large enough otherwise."""
+_HERE = (*THRASH, *STANDSTILL, "EngineDown", "EngineRestarting")
+_ELSEWHERE = (*FLEET_WIDE, "RetryStorm", "OrphanedKv", "PrefixHitsCollapsed")
+"""What fills pools that are large enough otherwise: of this engine, and of the cluster."""
 
 KV_DEMAND_BEYOND_POOL = Alert(
     "KvDemandBeyondPool",
@@ -29,6 +30,7 @@ KV_DEMAND_BEYOND_POOL = Alert(
     + either("lt $value 1.1", f"{FINE_PERCENT} of", f"{NUMBER} times")
     + " its KV pool",
     "More KV blocks are asked for than the engine has: some requests have to wait, before usage shows it.",
+    quiet_under=_HERE,
     consequence_of=_ELSEWHERE,
 )
 KV_EXHAUSTION_NEAR = Alert(
@@ -43,7 +45,7 @@ KV_EXHAUSTION_NEAR = Alert(
     + either("lt $value 1.0", "has filled its KV pool", f"fills its KV pool within {DURATION}"),
     "Usage is high, and at the rate at which it has been rising the pool is full soon. A burst fills it faster than"
     " this can tell.",
-    quiet_under=("KvDemandBeyondPool", "KvCachePressure"),
+    quiet_under=("KvDemandBeyondPool", "KvCachePressure", *_HERE),
     consequence_of=_ELSEWHERE,
 )
 KV_CACHE_PRESSURE = Alert(
@@ -53,6 +55,7 @@ KV_CACHE_PRESSURE = Alert(
     All(FULL, WAITING, PREEMPTING),
     f"{AN_ENGINE}: KV pool {PERCENT} full, requests wait, sequences are preempted",
     "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
+    quiet_under=_HERE,
     consequence_of=_ELSEWHERE,
 )
 KV_THRASHING = Alert(
@@ -74,8 +77,8 @@ KV_PING_PONG = Alert(
     f"{AN_ENGINE}: {PERCENT} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
     for_seconds=120,
-    quiet_under=THRASH,
-    consequence_of=GONE,
+    quiet_under=(*THRASH, "EngineDown", "EngineRestarting"),
+    consequence_of=(REDUCED,),
 )
 KV_LEAKING = Alert(
     "KvLeaking",

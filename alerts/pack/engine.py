@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
-from alerts.conditions import Compare, Reading, Rendering
-from alerts.pack.explaining import GONE, KEPT_SECONDS, STANDSTILL, THRASH
+from alerts.conditions import Compare, Reading, Rendering, number
+from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
@@ -19,11 +19,11 @@ _ENGINE = ENGINE_INFO.scope.labels
 
 
 def _down(rendering: Rendering) -> str:
-    """A source that doesn't answer and was an engine within the last six hours: its name is the engine's."""
+    """A source that none who reads it can read, and that was an engine within six hours: its name is the engine's."""
     on = by(rendering, _ENGINE)
-    dead = f'label_replace({gauge(rendering, SOURCE_UP)} == 0, "engine", "$1", "source", "(.*)")'
+    read = f'label_replace({gauge(rendering, SOURCE_UP)}, "engine", "$1", "source", "(.*)")'
     was = f"last_over_time({ENGINE_THERE.name}[6h])"
-    return f"max by ({on}) ({dead}) and on ({on}) ({was})"
+    return f"max by ({on}) ({read}) == 0\nand on ({on})\n({was})"
 
 
 ENGINE_DOWN = Alert(
@@ -62,7 +62,8 @@ ENGINE_DEADLOCKED = Alert(
 
 def _restarting(rendering: Rendering) -> str:
     name = RESTARTS.full_name + rendering.matchers()
-    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {rendering.thresholds.engine_restarts:g}"
+    line = number(rendering.thresholds.engine_restarts)
+    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {line}"
 
 
 ENGINE_RESTARTING = Alert(
@@ -88,8 +89,12 @@ RANKS_OUT_OF_BALANCE = Alert(
 
 
 def _falling(rendering: Rendering) -> str:
-    """Half the tokens of ten minutes ago, with as many sequences or more: of the fleet's recorded sums."""
+    """Half the tokens of ten minutes ago, with as many sequences or more: of the fleet's recorded sums.
+
+    Of few sequences that is chance: one long prompt among three, or answers that come and go between two looks.
+    """
     cluster = by(rendering, ())
+    lines = rendering.thresholds
 
     def total(series: str, before: str = "") -> str:
         return f"sum by ({cluster}) (avg_over_time({series}[2m]{before}))"
@@ -98,8 +103,9 @@ def _falling(rendering: Rendering) -> str:
     held = f'{HELD.name}{{state=~"running|waiting|swapped"}}'
     rate = f"{total(TOKENS.name)} / ({total(TOKENS.name, ago)} > 0)"
     return (
-        f"{rate} < {rendering.thresholds.fleet_progress_ratio:g}\nand on ({cluster})\n"
-        f"({total(held)} >= {total(held, ago)})"
+        f"{rate} < {number(lines.fleet_progress_ratio)}\nand on ({cluster})\n"
+        f"({total(held)} >= {total(held, ago)})\nand on ({cluster})\n"
+        f"({total(held, ago)} > {number(lines.fleet_progress_sequences)})"
     )
 
 
@@ -111,7 +117,7 @@ FLEET_PROGRESS_FALLING = Alert(
     f"The fleet makes {PERCENT} of the tokens of ten minutes ago, with as many sequences",
     "More is in the engines than before and less comes out of them, whatever each of them says of itself.",
     for_seconds=120,
-    consequence_of=(*THRASH, *STANDSTILL, *GONE),
+    consequence_of=FLEET_WIDE,
 )
 
 

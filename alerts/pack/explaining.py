@@ -10,7 +10,11 @@ THRASH = ("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash")
 STANDSTILL = ("EngineFrozen", "EngineDeadlocked")
 """An engine has stopped with requests in it. The same goes for it."""
 GONE = ("EngineDown", "GpuLost", "EngineRestarting")
-"""Capacity is gone, perhaps for days: that explains why the rest has more to do, but doesn't excuse that users wait."""
+"""Capacity is gone, perhaps for days: that explains why the rest has more to do, but doesn't excuse that users wait.
+"""
+STUCK, REDUCED = "ManyEnginesStuck", "ManyEnginesGone"
+"""The same of so many engines that it explains what their cluster suffers: one of a thousand doesn't."""
+FLEET_WIDE = (STUCK, REDUCED)
 KEPT_SECONDS = 900
 """How long what explains others goes on after its end: burn rates look up to ten minutes back and go on for two, and
 who waited has to be served first."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
-from alerts.conditions import Compare, Reading, Rendering
-from alerts.pack.explaining import GONE, STANDSTILL, THRASH
+from alerts.conditions import Compare, Reading, Rendering, number
+from alerts.pack.explaining import FLEET_WIDE, STUCK
 from alerts.pack.promql import by, gauge, rate
 from alerts.pack.wording import A_GATEWAY, DURATION, NUMBER, PERCENT
 from exporter.derive.amplification import AMPLIFICATION
@@ -15,21 +15,24 @@ from exporter.derive.orphans import ORPHAN_KV
 
 _GATEWAY = AMPLIFICATION.scope.labels
 _WINDOW = "2m"
+_MOST_RANKS = 0.9
 _REJECTED, _OVERFLOW, _LEFT, _TIMEOUT = (
     (("outcome", name),) for name in ("rejected", "overflow", "client_left", "timeout")
 )
 
 
 def _storm(rendering: Rendering) -> str:
-    """Amplified by those that gave up waiting, rather than by those that were turned away."""
+    """Amplified by those that gave up waiting, rather than by those that were turned away; a few are no storm."""
     on = by(rendering, _GATEWAY)
     line = rendering.thresholds.retry_amplification_ratio
-    amplified = f"max by ({on}) ({gauge(rendering, AMPLIFICATION)}) > {line:g}"
+    amplified = f"max by ({on}) ({gauge(rendering, AMPLIFICATION)}) > {number(line)}"
+    every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
     left, late, rejected = (
-        rate(rendering, REQUESTS, _WINDOW, _GATEWAY, outcome) for outcome in (_LEFT, _TIMEOUT, _REJECTED)
+        f"({rate(rendering, REQUESTS, _WINDOW, _GATEWAY, outcome)} or {every} * 0)"
+        for outcome in (_LEFT, _TIMEOUT, _REJECTED)
     )
-    gave_up = f"({left} or {rejected} * 0) + ({late} or {rejected} * 0)"
-    return f"({amplified})\nand on ({on})\n({gave_up} > {rejected})"
+    gave_up, many = f"{left} + {late}", number(rendering.thresholds.retry_storm_per_second)
+    return f"({amplified})\nand on ({on})\n({gave_up} > {rejected})\nand on ({on})\n({gave_up} > {many})"
 
 
 RETRY_STORM = Alert(
@@ -41,17 +44,7 @@ RETRY_STORM = Alert(
     "Clients give up waiting and come again with the same prompts: most of the work is for nobody.",
     for_seconds=180,  # whatever makes clients wait has its own alert by then
     keep_firing_seconds=180,
-    consequence_of=(
-        *THRASH,
-        *STANDSTILL,
-        *GONE,
-        "OrphanedKv",
-        "PrefixHitsCollapsed",
-        "CollectivesSlow",
-        "HeadOfLineBlocking",
-        "KvLeaking",
-        "TailWaste",
-    ),
+    consequence_of=FLEET_WIDE,
 )
 ORPHANED_KV = Alert(
     "OrphanedKv",
@@ -61,7 +54,7 @@ ORPHANED_KV = Alert(
     f"{A_GATEWAY}: {PERCENT} of KV blocks belong to clients that are gone",
     "Engines go on with requests that nobody waits for any more: something between swallows disconnects.",
     for_seconds=30,
-    consequence_of=(*THRASH, *STANDSTILL),
+    consequence_of=(STUCK,),
 )
 
 
@@ -75,21 +68,25 @@ def _turned_away(rendering: Rendering, every: str) -> str:
 def _rejecting(rendering: Rendering) -> str:
     every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
     line = rendering.thresholds.gateway_rejected_ratio
-    return f"{_turned_away(rendering, every)} / ({every} > 0) > {line:g}"
+    return f"{_turned_away(rendering, every)} / ({every} > 0) > {number(line)}"
 
 
 def _rejecting_with_room(rendering: Rendering) -> str:
-    """And letting through a fraction of what it did: admission control at a peak lets through more than ever."""
+    """And letting through a fraction of what it did, though as much is asked for.
+
+    Admission control at a peak lets through more than ever; at night a few that are refused are many of few. A rank in
+    ten may be full: in a fleet of a thousand one always is, and turning everybody away doesn't help it.
+    """
+    lines = rendering.thresholds
     cluster, on = ", ".join(rendering.cluster_labels), by(rendering, _GATEWAY)
-    fullest = f"max by ({cluster}) ({gauge(rendering, KV_USAGE)})"
+    each = f"max by ({by(rendering, KV_USAGE.scope.labels)}) ({gauge(rendering, KV_USAGE)})"
+    room = f"quantile by ({cluster}) ({_MOST_RANKS}, {each}) < {number(lines.kv_usage_calm_ratio)}"
     every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
     let_through = f"{every} - {_turned_away(rendering, every)}"
-    line = rendering.thresholds.gateway_let_through_ratio
-    less = f"({let_through}) < {line:g} * max_over_time(({let_through})[1h:1m])"
-    return (
-        f"({_rejecting(rendering)})\nand on ({cluster})\n({fullest} < {rendering.thresholds.kv_usage_calm_ratio:g})"
-        f"\nand on ({on})\n({less})"
-    )
+    half = f"{number(lines.gateway_let_through_ratio)} * max_over_time(({let_through})[1h:1m])"
+    parts = ((on, f"({let_through}) < {half}"), (on, f"{every} > {half}"))
+    joined = "".join(f"\nand on ({labels})\n({part})" for labels, part in ((cluster, room), *parts))
+    return f"({_rejecting(rendering)}){joined}"
 
 
 GATEWAY_TOO_TIGHT = Alert(
@@ -98,8 +95,8 @@ GATEWAY_TOO_TIGHT = Alert(
     Cause.GATEWAY_TOO_TIGHT,
     Expression(_rejecting_with_room, _GATEWAY),
     f"{A_GATEWAY} turns away {PERCENT} of requests while engines have room",
-    "Users are refused though no engine's KV pool is anywhere near full, and half as many as before get through: the"
-    " limit is below what the fleet carries.",
+    "Users are refused though nine of ten KV pools are nowhere near full. As much is asked for as before and half of it"
+    " gets through: the limit is below what the fleet carries.",
 )
 GATEWAY_REJECTING = Alert(
     "GatewayRejecting",

@@ -6,8 +6,8 @@ from functools import partial
 
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
-from alerts.conditions import All, Compare, Reading, Rendering
-from alerts.pack.explaining import STANDSTILL, THRASH
+from alerts.conditions import All, Compare, Reading, Rendering, number
+from alerts.pack.explaining import STANDSTILL, STUCK, THRASH
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, DURATION, PERCENT
 from alerts.recording_presence import PREFIX_HITS_THEN
@@ -63,9 +63,9 @@ LONG_PROMPTS_OVER_QUOTA = Alert(
 def _collapsed(rendering: Rendering) -> str:
     """Low now, and within six hours the cache did pay: twice the line for a quarter of the time at least."""
     on, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
-    now = f"max by ({on}) ({gauge(rendering, PREFIX_HITS)}) < {low:g}"
+    now = f"max by ({on}) ({gauge(rendering, PREFIX_HITS)}) < {number(low)}"
     paid = f"quantile_over_time(0.75, {PREFIX_HITS_THEN.name}[6h] offset 2m)"
-    return f"{now}\nand on ({on})\n({paid} > {2 * low:g})"
+    return f"{now}\nand on ({on})\n({paid} > {number(2 * low)})"
 
 
 PREFIX_HITS_COLLAPSED = Alert(
@@ -103,10 +103,12 @@ def _burning(slo: str, period: _Period, rendering: Rendering) -> str:
     _, severity, times, long, short, _ = period
     this = f'{{slo="{slo}"}}'
     on = by(rendering, LABELS)
-    line = f"{times * rendering.thresholds.slo_budget_ratio:g}"
-    enough = f"{mean(EVENTS, short, this)} > {rendering.thresholds.slo_events_per_second:g}"
+    line = number(round(times * rendering.thresholds.slo_budget_ratio, 12))
+    few = number(rendering.thresholds.slo_events_per_second)
     over, still = (f"{MISSED_RATIOS[window].name}{this} > {line}" for window in (long, short))
-    parts = [over, still, enough]
+    # one late answer of six after an idle hour burns the whole hour's budget, and is nothing to be woken for
+    enough = (long, short) if severity is Severity.PAGE else (short,)
+    parts = [over, still, *(f"{mean(EVENTS, window, this)} > {few}" for window in enough)]
     if severity is Severity.PAGE and short != BASE_WINDOW:
         recently = f"max_over_time({MISSED_RATIOS[BASE_WINDOW].name}{this}[{BASE_WINDOW}])"
         parts.append(f"{recently} > {line}")
@@ -142,7 +144,7 @@ def _burn_alert(slo: str, period: _Period) -> Alert:
         " Clients that left count as missed.",
         for_seconds=wait,
         quiet_under=tuple(faster),
-        consequence_of=(*THRASH, *STANDSTILL, *other),
+        consequence_of=(STUCK, *other),
         worst=partial(_worst, slo, "5m" if severity is Severity.PAGE else "1h"),
     )
 

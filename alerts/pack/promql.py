@@ -24,8 +24,10 @@ def gauge(rendering: Rendering, signal: Signal, where: Where = (), window: str =
 def rate(
     rendering: Rendering, signal: Signal, window: str, labels: tuple[str, ...], where: Where = ()
 ) -> str:
-    """A counter's rise a second, summed."""
-    return f"sum by ({by(rendering, labels)}) (rate({signal.full_name}{rendering.matchers(where)}[{window}]))"
+    """A counter's rise a second, summed; what several sidecars read, as one gateway, counts once."""
+    each = by(rendering, signal.label_names)
+    risen = f"rate({signal.full_name}{rendering.matchers(where)}[{window}])"
+    return f"sum by ({by(rendering, labels)}) (max by ({each}) ({risen}))"
 
 
 def risen(rendering: Rendering, signal: Signal, labels: tuple[str, ...], window: str) -> str:

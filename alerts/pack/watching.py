@@ -14,11 +14,12 @@ _SOURCE = ("instance", *SOURCE_UP.scope.labels)
 
 
 def _blind(rendering: Rendering) -> str:
-    """Any source but an engine, which has an alert of its own."""
-    on = by(rendering, _SOURCE)
+    """Any source but an engine that nobody can read, which has an alert of its own."""
+    on, shared = by(rendering, _SOURCE), by(rendering, SOURCE_UP.scope.labels)
+    up = gauge(rendering, SOURCE_UP)
     engines = f'label_replace(last_over_time({ENGINE_THERE.name}[6h]), "source", "$1", "engine", "(.*)")'
-    shared = by(rendering, SOURCE_UP.scope.labels)
-    return f"max by ({on}) ({gauge(rendering, SOURCE_UP)}) == 0\nunless on ({shared})\n({engines})"
+    down = f"{engines} unless on ({shared}) (max by ({shared}) ({up}) > 0)"
+    return f"max by ({on}) ({up}) == 0\nunless on ({shared})\n({down})"
 
 
 SIDECAR_BLIND = Alert(
@@ -31,20 +32,57 @@ SIDECAR_BLIND = Alert(
 )
 
 
-def _down(rendering: Rendering) -> str:
+_INSTANCE = ("instance",)
+
+
+def _seen(rendering: Rendering) -> str:
+    return gauge(rendering, BUILD_INFO, window="2m")
+
+
+def _gone(rendering: Rendering) -> str:
     """Scraped within the last six hours and not now, each by itself."""
-    on = by(rendering, ("instance",))
-    was, now = f"last_over_time({SIDECAR_THERE.name}[6h])", gauge(rendering, BUILD_INFO, window="2m")
-    return f"group by ({on}) ({was} unless on ({on}) {now}) > 0"
+    on = by(rendering, _INSTANCE)
+    was = f"last_over_time({SIDECAR_THERE.name}[6h])"
+    return f"group by ({on}) ({was} unless on ({on}) {_seen(rendering)})"
+
+
+def _unanswered(rendering: Rendering) -> str:
+    """Gone while Prometheus still goes there: what was scaled down or rolled out is no target any more."""
+    on = by(rendering, _INSTANCE)
+    targets = f"last_over_time(up{rendering.matchers()}[{rendering.lookback}])"
+    return f"({_gone(rendering)} and on ({on}) ({targets} == 0))"
+
+
+def _down(rendering: Rendering) -> str:
+    """Or gone with all others of its cluster, which is no scaling down: discovery of targets may be what failed."""
+    on, cluster = by(rendering, _INSTANCE), by(rendering, ())
+    with_all = f"({_gone(rendering)} unless on ({cluster}) {_seen(rendering)})"
+    return f"{_unanswered(rendering)} > 0\nor on ({on})\n{with_all}"
 
 
 SIDECAR_DOWN = Alert(
     "SidecarDown",
     Severity.WARNING,
     Cause.NOT_WATCHED,
-    Expression(_down, ("instance",)),
+    Expression(_down, _INSTANCE),
     "The sidecar at {{ $labels.instance }} is gone",
-    "It was scraped within the last six hours and isn't any more: its engines are not watched.",
+    "It was scraped within the last six hours and doesn't answer any more: its engines are not watched.",
+    quiet_under=("FleetUnseen",),
+)
+
+
+def _unseen(rendering: Rendering) -> str:
+    cluster = by(rendering, ())
+    return f"count by ({cluster}) {_unanswered(rendering)} > 0\nunless on ({cluster})\n{_seen(rendering)}"
+
+
+FLEET_UNSEEN = Alert(
+    "FleetUnseen",
+    Severity.PAGE,
+    Cause.NOT_WATCHED,
+    Expression(_unseen, ()),
+    '{{ $value | printf "%.0f" }} sidecars of the fleet are gone, and none is left',
+    "No machine of the fleet answers: all of it may be down, and no other alert would say so.",
 )
 WATCHDOG = Alert(
     "Watchdog",
@@ -56,4 +94,4 @@ WATCHDOG = Alert(
     for_seconds=0,
     keep_firing_seconds=0,
 )
-WATCHING = (SIDECAR_BLIND, SIDECAR_DOWN, WATCHDOG)
+WATCHING = (SIDECAR_BLIND, SIDECAR_DOWN, FLEET_UNSEEN, WATCHDOG)

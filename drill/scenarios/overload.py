@@ -2,6 +2,7 @@
 
 The pools are full and hundreds of requests wait, time to first token is in minutes; but those that run go on as fast as
 ever, a preemption comes with thousands of tokens, and what was asked for is answered once the load is less.
+With a third of that load (``load_ratio``) pools are full now and then, and first tokens still come in time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def _fleet(setting: Setting) -> Scene:
 
 
 def _trouble(scene: Scene, setting: Setting) -> Scene:
-    more = _TIMES * chat_rate(scene, 1.0)
+    more = setting.load_ratio * _TIMES * chat_rate(scene, 1.0)
     rate = rising(more, (ONSET, END), setting)
     return scene.with_load(open_loop(chat_load("burst"), rate, setting.seed + 1)).with_episode(
         Episode("overload", Cause.OVERLOAD, ONSET, END, scene.names)
@@ -37,4 +38,5 @@ OVERLOAD = Scenario(
     _fleet,
     _trouble,
     alerts=("KvDemandBeyondPool", "KvExhaustionNear", "KvCachePressure", "SloFirstTokenBurnFast"),
+    takes_load_ratio=True,
 )

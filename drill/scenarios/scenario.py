@@ -40,6 +40,8 @@ class Scenario:
     published: Published | None = None
     """What is known of it from elsewhere."""
     alerts: tuple[str, ...] = ()
+    takes_load_ratio: bool = False
+    """Whether more or less of it is the same trouble in small or large."""
 
     @property
     def story(self) -> str:
@@ -52,6 +54,8 @@ class Scenario:
         Each has a chance of its own: streams of one seed share their contents. Raises SettingError, and
         EngineConfigError as ``fleet`` and ``trouble`` do.
         """
+        if setting.load_ratio != 1 and not self.takes_load_ratio:
+            raise SettingError(f"{self.name} is no matter of more or less load: leave the load as it is")
         stories = [each.trouble.__module__ for each in (self, *others)]
         for other in others:
             if stories.count(other.trouble.__module__) > 1:

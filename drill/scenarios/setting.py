@@ -33,6 +33,7 @@ class Setting:
     """``model``, ``gpu``, ``generation``, ``engines``: None takes the scenario's own.
 
     ``ramp_seconds``: what a scenario does at a stroke it does over so long; 0 is a step. Not below 0.
+    ``load_ratio``: how much of its own load a scenario gets where that is what is wrong; 1 is all of it. Above 0.
     ``seed``: not below 0. ``least_seconds``: a run lasts so long at least, for what else goes wrong in it.
     Raises SettingError.
     """
@@ -45,6 +46,7 @@ class Setting:
     engines: int | None = None
     ramp_seconds: float = 0.0
     least_seconds: int = 0
+    load_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         if self.engines is not None and self.engines < 1:
@@ -53,6 +55,8 @@ class Setting:
             raise SettingError(f"{self.engines:,} engines asked for: take at most {MOST_ENGINES}")
         if not 0 <= self.ramp_seconds < math.inf:
             raise SettingError(f"a ramp of {self.ramp_seconds} s asked for: take 0 or more")
+        if not 0 < self.load_ratio < math.inf:
+            raise SettingError(f"a load of {self.load_ratio} times its own asked for: take more than 0")
         if self.seed < 0:
             raise SettingError(f"a seed of {self.seed} asked for: take 0 or more")
 

@@ -191,6 +191,9 @@ def test_settings_change_thresholds_severities_and_what_is_there(tmp_path: Path)
         ("thresholds: {kv_usage_calm_ratio: 0.95}", "0.95 is not below kv_usage_full_ratio (0.9)"),
         ("cluster_labels: [a-b]", "cluster_labels"),
         ("lookback: 1 minute", "lookback"),
+        ("lookback: 0s", "lookback"),
+        ("selector: job=thrashold", "selector"),
+        ("selector: '{job=\"thrashold\"}'", "selector"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_key_and_line(

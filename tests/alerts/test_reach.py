@@ -21,6 +21,9 @@ NOT_DRILLED = {
     "TokensCrawl": "the drill's incident has gaps of most of a minute, and no pace of seconds that stays",
     "PcieSaturatedBySwap": "copies of the drill fill a link for as long as one takes, and none takes a minute",
     "SidecarDown": "the drill's sidecar is always there: it is what writes the run",
+    "FleetUnseen": "the same: the drill's sidecar is always there",
+    "ManyEnginesStuck": "for nobody: it explains others in every scenario that thrashes or stands still",
+    "ManyEnginesGone": "for nobody: it explains others where engines are down",
     "Watchdog": "it always fires",
 }
 """By alert, why no scenario has it for its own."""

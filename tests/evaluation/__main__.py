@@ -16,13 +16,14 @@ import click
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting, SettingError, Size
 from drill.serving.config import Generation
-from tests.evaluation.bars import Verdict, judge
+from tests.evaluation.bars import NOTHING_SEEN, Verdict, judge
 from tests.evaluation.evaluating import Evaluated, evaluate
 from tests.evaluation.keeping import evaluated_once
 from tests.evaluation.page import page
 from tests.evaluation.paging import notifications
 from tests.evaluation.playing import ROOT, Case, play
 from tests.evaluation.real import ALLOWED, NAMES, write_recording
+from tests.evaluation.recorded import recorded
 
 PAGE = ROOT / "docs" / "evaluation.md"
 _BENIGN_DAYS = 7
@@ -30,6 +31,7 @@ _MOVED = (
     Case("incident", Setting(ramp_seconds=120.0)),
     Case("incident", Setting(generation=Generation.V1)),
     Case("incident", Setting(engines=3)),
+    Case("overload", Setting(load_ratio=0.3)),
 )
 """What is played beside every scenario as it is."""
 
@@ -85,8 +87,10 @@ def _verdicts(wanted: list[Case], *, real: bool) -> Iterator[Verdict]:
         with click.progressbar(done, length=len(wanted), label="plays and evaluates", file=sys.stderr) as bar:
             for each in bar:
                 evaluated[running[each].title] = each.result()
+    seen = dict.fromkeys(NAMES, NOTHING_SEEN)
     for case in wanted:
-        truths[case.title] = play(case).truth
+        run = play(case)
+        truths[case.title], seen[case.title] = run.truth, recorded(run.recording)
     for name in NAMES if real else ():
         with tempfile.TemporaryDirectory() as folder:
             truths[name] = write_recording(name, Path(folder) / "recording.db")
@@ -94,8 +98,17 @@ def _verdicts(wanted: list[Case], *, real: bool) -> Iterator[Verdict]:
     click.echo("pages, in compressed time", err=True)
     got = notifications(evaluated)
     ramps = {case.title for case in wanted if case.setting.ramp_seconds}
+    below = {case.title for case in wanted if case.setting.load_ratio < 1}
     for title in (*(case.title for case in wanted), *(NAMES if real else ())):
-        verdict = judge(title, truths[title], evaluated[title], got[title], ramp=title in ramps)
+        verdict = judge(
+            title,
+            truths[title],
+            evaluated[title],
+            got[title],
+            seen[title],
+            ramp=title in ramps,
+            below=title in below,
+        )
         if title in NAMES:
             false = {one.alert for one in evaluated[title].fired} - ALLOWED
             verdict = replace(verdict, missed=tuple(f"{name} fires" for name in sorted(false)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from alerts.alert import Severity
 from alerts.causes import Cause
+from alerts.thresholds import THRESHOLDS
 from tests.evaluation.evaluating import Evaluated
 from tests.evaluation.live_figures import (
     LEAD_ON_A_RAMP_SECONDS,
@@ -16,6 +17,7 @@ from tests.evaluation.live_figures import (
     SLOW_SECONDS,
 )
 from tests.evaluation.paging import Notification
+from tests.evaluation.recorded import Recorded
 
 _PAIN = frozenset({Cause.SLO_MISSED, Cause.OVERLOAD})
 """Users wait, and more is asked for than is left to answer it: of all that takes capacity away."""
@@ -29,7 +31,8 @@ CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
     Cause.PREFILL_BLOCKING: _PAIN | {Cause.LONG_PROMPTS},
     Cause.GPU_LOST: _PAIN | {Cause.ENGINE_DOWN},
     Cause.ENGINE_FROZEN: _PAIN | {Cause.PREFILL_BLOCKING},
-    Cause.PREFIX_COLLAPSE: _PAIN,
+    Cause.PREFIX_COLLAPSE: _PAIN
+    | {Cause.RETRY_STORM},  # clients time out and ask again, and nothing else wakes of it
     Cause.COLLECTIVE_SLOW: _PAIN,
     Cause.KV_LEAK: _PAIN,
     Cause.TAIL_WASTE: _PAIN,
@@ -46,7 +49,7 @@ CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
 """Causes of alerts that may reach somebody beside the own one: they say of themselves that they are a consequence."""
 _QUIET = frozenset({Cause.OVERLOAD})
 """Where nothing is wrong a warning that says no more than that much is asked for is true."""
-TPOT = "max(thrashold_tpot_p99_seconds)"
+NOTHING_SEEN = Recorded((), 0.0, 0.0, None)
 PEOPLE = frozenset({"page", "tell"})
 """Receivers behind whom there is somebody."""
 _RIGHT: Mapping[Cause, frozenset[str]] = {
@@ -60,8 +63,9 @@ class Verdict:
     """Of one case. ``missed``: the bars that it doesn't reach, in words.
 
     ``onset`` in seconds after the run's beginning, other times in seconds after the onset. ``first_page``: names of the
-    first that somebody was woken with, and when. ``thrash`` and ``slow``: first swap-in or repeat preemption, and from
-    then on the first p99 TPOT above 2 s. ``silent``: fired and reached nobody.
+    first that somebody was woken with, and when. ``thrash``: first swap-in or repeat preemption. ``ever_slow``: first
+    p99 TPOT above 2 s, whatever made it; ``slow``: the same from the first preemption on. ``silent``: fired and reached
+    nobody. ``below``: its load is one that the objective is kept under.
     """
 
     title: str
@@ -74,18 +78,27 @@ class Verdict:
     silent: tuple[str, ...]
     thrash: float | None
     slow: float | None
+    ever_slow: float | None
+    below: bool
+    recorded: Recorded
     missed: tuple[str, ...]
 
 
-def judge(
+def judge(  # noqa: PLR0913 -- what a case is, what was seen of it, and which bars are for it
     title: str,
     truth: Mapping[str, Any],
     evaluated: Evaluated,
     got: Sequence[Notification],
+    recorded: Recorded = NOTHING_SEEN,
     *,
     ramp: bool = False,
+    below: bool = False,
 ) -> Verdict:
-    """Hold a case to its bars. ``ramp``: its load rises slowly, so that there is something to see beforehand."""
+    """Hold a case to its bars.
+
+    ``ramp``: its load rises slowly, so that there is something to see beforehand. ``below``: its load is high, and the
+    objective is kept: nobody is to be woken, and it may go unsaid.
+    """
     causes = frozenset(Cause(episode["cause"]) for episode in truth["episodes"])
     begin: float = truth["seconds"][0]
     onset: float | None = truth["onset"]
@@ -100,9 +113,13 @@ def judge(
     ]
     own = [one for one in own if one.alert in told] or own
     thrash = _first_thrash(truth)
-    slow = None if thrash is None else _first_slow(evaluated, truth)
+    preempted = _first(truth, ("preemptions",))
+    slow = None if preempted is None or thrash is None else _slow(recorded, max(zero, preempted))
+    ever = _slow(recorded, zero)
     missed = _false_alerts(evaluated, told, causes)
-    if not causes:
+    if below:
+        missed += _kept(recorded, pages)
+    elif not causes:
         missed += [f"pages {', '.join(each.names)} with nothing wrong" for each in pages]
     elif not own:
         missed.append("its own alert never fires")
@@ -121,6 +138,9 @@ def judge(
         tuple(sorted({one.alert for one in evaluated.fired} - told)),
         None if thrash is None else thrash - zero,
         None if slow is None else slow - zero,
+        None if ever is None else ever - zero,
+        below,
+        recorded,
         tuple(missed),
     )
 
@@ -176,18 +196,19 @@ def _first_thrash(truth: Mapping[str, Any]) -> float | None:
     return _first(truth, ("swap_in_bytes", "repeat_preemptions_30s"))
 
 
-def _first_slow(evaluated: Evaluated, truth: Mapping[str, Any]) -> float | None:
-    """From the first preemption on: prompts that are computed whole stop decodes for seconds before any of it."""
-    since = _first(truth, ("preemptions",))
-    return min(
-        (
-            at
-            for row in evaluated.queries.get(TPOT, {}).values()
-            for at, value in row.items()
-            if value > SLOW_SECONDS and since is not None and at >= since
-        ),
-        default=None,
-    )
+def _slow(recorded: Recorded, since: float) -> float | None:
+    return next((at for at in recorded.slow if at >= since), None)
+
+
+def _kept(recorded: Recorded, pages: Sequence[Notification]) -> list[str]:
+    """Of high load under which the objective is kept: that it is both, and nobody is woken."""
+    late, budget = recorded.late_ratio, THRESHOLDS.slo_budget_ratio
+    missed = [f"pages {', '.join(each.names)} though the objective is kept" for each in pages]
+    if late is None or late > budget:
+        missed.append(f"its load is to keep the objective, and late are {late}")
+    if recorded.usage_ratio < THRESHOLDS.kv_usage_full_ratio:
+        missed.append(f"its load is to fill pools, and they are {recorded.usage_ratio:.2f} full at most")
+    return missed
 
 
 def _flaps(people: Sequence[Notification], end: float) -> list[str]:

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from alerts.pack_settings import PackSettings
 from alerts.render import rule_file
-from tests.evaluation.bars import TPOT
 from tests.evaluation.evaluating import Evaluated, evaluate
 from tests.evaluation.playing import ROOT, Case, play
 
@@ -21,7 +20,7 @@ def evaluated_once(case: Case) -> Evaluated:
     run = play(case)
     file = run.recording.parent / f"evaluated-{_rules()}.pickle"
     if not file.is_file():
-        found = evaluate(run.recording, case.setting.seed, queries=(TPOT,))
+        found = evaluate(run.recording, case.setting.seed)
         part = file.with_suffix(f".{os.getpid()}")
         part.write_bytes(pickle.dumps(found))
         part.replace(file)

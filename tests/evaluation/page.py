@@ -25,13 +25,16 @@ still fires at a run's end goes on for three minutes.
 | nothing is wrong (`benign-day`, `peak`) | no page |
 | something is | an alert of that cause fires and is told; what else is told is a consequence |
 | `overload` | nobody is paged but of an objective that is missed |
+| the same with less load, which fills pools and keeps the objective | no page |
 | `incident` | the right page within {PAGE_WITHIN_SECONDS:.0f} s of the first swap-in or repeat preemption |
 | | before p99 TPOT passes {SLOW_SECONDS:g} s, and {LEAD_ON_A_RAMP_SECONDS:.0f} s before on a ramp |
 | | at most {MOST_NOTIFICATIONS} notifications, and no all-clear that is taken back |
 | recordings of a real engine under contention | cache pressure at most |
 
-p99 TPOT counts from the first preemption on: prompts that are computed whole stop decodes for some seconds before that,
-which is no swapping and not what that page is about.
+p99 TPOT is looked at in each second that the sidecar recorded, and for the bar from the first preemption on: prompts
+that are computed whole stop decodes for some seconds before that, which is no swapping and not what that page is about.
+No rule about swapping can come before it, and users feel it all the same: so the time at which p99 TPOT is first above
+{SLOW_SECONDS:g} s, whatever made it, stands beside it. Where it is before the page, the page was late for that.
 
 Times are after the onset. `told` reached somebody; `silent` fired and was explained by what did, or is for nobody.
 """
@@ -59,12 +62,25 @@ def page(verdicts: Sequence[Verdict]) -> str:
             "",
             "## How soon",
             "",
-            "| run | first swap-in or repeat preemption | first page | p99 TPOT above 2 s |",
-            "|---|---|---|---|",
+            "| run | first swap-in or repeat preemption | first page | p99 TPOT above 2 s after a preemption | ever |",
+            "|---|---|---|---|---|",
             *(
-                f"| {each.title} | {_at(each.thrash)} | {_named(each.first_page)} | {_at(each.slow)} |"
+                f"| {each.title} | {_at(each.thrash)} | {_named(each.first_page)} | {_at(each.slow)}"
+                f" | {_at(each.ever_slow)} |"
                 for each in incidents
             ),
+        ]
+    loaded = [verdict for verdict in verdicts if "overload" in verdict.title]
+    if loaded:
+        lines += [
+            "",
+            "## Load that the objective is kept under, and load beyond",
+            "",
+            "An objective of 99 % allows one late first token in a hundred. As recorded each second:",
+            "",
+            "| run | fullest KV pool | most that wait | late first tokens | pages |",
+            "|---|---|---|---|---|",
+            *(_load_row(each) for each in loaded),
         ]
     if missed:
         lines += ["", "## Missed", ""]
@@ -83,6 +99,12 @@ def _row(verdict: Verdict) -> str:
         ", ".join(verdict.silent) or "-",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _load_row(verdict: Verdict) -> str:
+    seen = verdict.recorded
+    late = "-" if seen.late_ratio is None else f"{seen.late_ratio:.1%}"
+    return f"| {verdict.title} | {seen.usage_ratio:.0%} | {seen.waiting:.0f} | {late} | {verdict.pages} |"
 
 
 def _named(told: tuple[str, float] | None) -> str:

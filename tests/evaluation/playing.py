@@ -39,6 +39,7 @@ class Case:
         moved = [setting.size.value] if setting.size is not Setting().size else []
         moved += [f"with {name}" for name in self.others]
         moved += [f"{setting.ramp_seconds:g} s ramp"] if setting.ramp_seconds else []
+        moved += [f"{setting.load_ratio:g} of its load"] if setting.load_ratio != Setting().load_ratio else []
         moved += [each for each in (setting.model, setting.gpu, setting.generation) if each]
         moved += [f"{setting.engines} engines"] if setting.engines else []
         return ", ".join([self.scenario, *moved, f"seed {setting.seed}"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from alerts.catalogue import ALERTS
 from analysis.firing import Episode
 from tests.evaluation.bars import judge
 from tests.evaluation.evaluating import Evaluated, Fired
-from tests.evaluation.paging import notifications
+from tests.evaluation.paging import Notification, notifications
+from tests.evaluation.recorded import Recorded
 
 TIMES = 200.0
 RANK = {"engine": "a", "rank": "0", "model_name": "m"}
@@ -38,6 +41,7 @@ def test_people_get_what_explains_and_not_what_is_explained_each_case_by_itself(
             [
                 fired("KvCachePressure", 1010.0, 1900.0, **RANK),
                 fired("KvSequencesSwapped", 1030.0, 1600.0, **RANK),
+                fired("ManyEnginesStuck", 1030.0, 1600.0),
                 fired("RetryStorm", 1100.0, 1500.0, gateway="g"),
                 fired("KvSwapEnabled", 1100.0, 1500.0, **RANK),
             ],
@@ -56,10 +60,37 @@ def test_people_get_what_explains_and_not_what_is_explained_each_case_by_itself(
     assert (told.receiver, told.names) == ("tell", ("KvCachePressure",))
     verdict = judge("one", truth("swap-thrash"), cases["thrash"], got["thrash"])
     assert verdict.own == ("KvSequencesSwapped", 30.0)
-    assert verdict.silent == ("KvCachePressure", "KvSwapEnabled", "RetryStorm")
+    assert verdict.silent == ("KvCachePressure", "KvSwapEnabled", "ManyEnginesStuck", "RetryStorm")
     assert verdict.missed == ()
     wrong = judge("one", truth("gpu-lost"), cases["thrash"], got["thrash"])
     assert wrong.missed == ("KvSequencesSwapped tells of swap-thrash", "its own alert never fires")
     quiet = judge("one", truth(None), cases["thrash"], got["thrash"])
     assert "pages KvSequencesSwapped with nothing wrong" in quiet.missed
     assert judge("one", truth(None), cases["pressure"], got["pressure"]).missed == ()
+
+
+def test_a_load_that_is_to_keep_the_objective_has_to_be_high_and_to_keep_it_and_wakes_nobody() -> None:
+    """It may go unsaid; where it isn't what it is to be, the run says nothing of that bar."""
+    calm = Evaluated([], 1000.0, 1900.0)
+    kept = Recorded((), 0.95, 5.0, 0.007)
+    assert judge("one", truth("overload"), calm, [], kept, below=True).missed == ()
+    for other in (
+        replace(kept, usage_ratio=0.6),
+        replace(kept, late_ratio=0.02),
+        replace(kept, late_ratio=None),
+    ):
+        assert len(judge("one", truth("overload"), calm, [], other, below=True).missed) == 1
+    burns = {"alertname": "SloFirstTokenBurnFast", "cause": "slo-missed"}
+    page = Notification("page", 1100.0, (burns,), ())
+    burning = Evaluated([fired("SloFirstTokenBurnFast", 1090.0, None, slo="ttft")], 1000.0, 1900.0)
+    (missed,) = judge("one", truth("overload"), burning, [page], kept, below=True).missed
+    assert missed == "pages SloFirstTokenBurnFast though the objective is kept"
+
+
+def test_p99_tpot_above_2_s_before_any_preemption_is_told_and_not_held_against_the_page() -> None:
+    """Prompts that are computed whole stop decodes before anything is swapped."""
+    columns = {"preemptions": [0, 0, 1], "swap_in_bytes": [0, 0, 1], "repeat_preemptions_30s": [0, 0, 0]}
+    told = truth("swap-thrash") | {"seconds": [1000.0, 1050.0, 1100.0], "engines": {"a": columns}}
+    seen = Recorded((1050.0, 1200.0), 1.0, 9.0, 0.5)
+    verdict = judge("one", told, Evaluated([], 1000.0, 1900.0), [], seen)
+    assert (verdict.thrash, verdict.ever_slow, verdict.slow) == (100.0, 50.0, 200.0)

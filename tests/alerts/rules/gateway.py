@@ -59,8 +59,12 @@ TRIALS = (
     ),
     Quiet(
         "GatewayTooTight",
-        "turned away with a full rank",
-        (_requests("ok", 5, 1), _requests("rejected", 0, 4), Told(KV_USAGE, 0.4, 0.95)),
+        "turned away with a rank of two full",
+        (
+            _requests("ok", 5, 1),
+            _requests("rejected", 0, 4),
+            Told(KV_USAGE, 0.4, 0.95, at={"cluster": "east", "rank": "1"}),
+        ),
         calm_seconds=300,
     ),
     Quiet(

@@ -14,11 +14,11 @@ from alerts.catalogue import ALERTS, RECORDINGS
 from alerts.pack.watching import WATCHDOG
 from alerts.pack_settings import PackSettings
 from alerts.render import recording_group, rule
-from tests.alerts.rules import cache, engine, gateway, latency, machine, swap, watching
+from tests.alerts.rules import cache, engine, fleet, gateway, latency, machine, swap, watching
 from tests.alerts.rules.promtool import OK, verdicts
 from tests.alerts.rules.trials import Fires, Quiet, Trial, alerts_of, promtool_test
 
-MODULES = (cache, swap, latency, machine, gateway, engine, watching)
+MODULES = (cache, swap, latency, machine, gateway, engine, fleet, watching)
 PLAIN = PackSettings()
 
 

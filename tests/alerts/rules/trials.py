@@ -39,6 +39,18 @@ SUBJECTS: Mapping[Scope, Callable[[str, str], list[dict[str, str]]]] = {
     Scope.SIDECAR: lambda _, __: [{}],
 }
 STEP_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """What Prometheus itself says of each sidecar that it scrapes."""
+
+    full_name: str
+    kind: Kind = Kind.GAUGE
+    scope: Scope = Scope.SIDECAR
+
+
+UP = Prometheus("up")
 _HELD_STEPS = 10
 Value = float | None
 Labels = dict[str, str]
@@ -53,7 +65,7 @@ class Told:
     stand as they are. Labels of ``where`` may name others of the series: ``GPU-{engine}``.
     """
 
-    signal: Signal
+    signal: Signal | Prometheus
     healthy: Value
     ill: Value | tuple[Value, ...]
     where: tuple[tuple[str, str], ...] = ()
@@ -219,7 +231,7 @@ def promtool_test(trial: Trial, *, twice: bool, bare: bool) -> dict[str, Any]:
     }
 
 
-def _series(signal: Signal, labels: Labels) -> str:
+def _series(signal: Signal | Prometheus, labels: Labels) -> str:
     return signal.full_name + "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.source_signals import BUILD_INFO, SOURCE_UP
-from tests.alerts.rules.trials import Fires, Quiet, Told
+from tests.alerts.rules.trials import UP, Fires, Quiet, Told
 
 _THERE = Told(ENGINE_INFO, 1, 1, (("engine_kind", "vllm"), ("generation", "v1")))
+_FLEET = {"cluster": "east"}
 _SIDECAR = {"cluster": "east", "instance": "east-a:9807"}
 
 TRIALS = (
@@ -26,9 +27,26 @@ TRIALS = (
     Fires(
         "SidecarDown",
         "one of several is gone",
-        (Told(BUILD_INFO, 1, None, (("version", "0.1.0"),)),),
+        (Told(BUILD_INFO, 1, None, (("version", "0.1.0"),)), Told(UP, 1, 0)),
         "The sidecar at east-a:9807 is gone",
         within_seconds=150,
+    ),
+    Quiet(
+        "SidecarDown",
+        "scaled away",
+        (Told(BUILD_INFO, 1, None, (("version", "0.1.0"),)), Told(UP, 1, None)),
+    ),
+    Fires(
+        "FleetUnseen",
+        "all of a cluster are gone",
+        (Told(BUILD_INFO, 1, None, (("version", "0.1.0"),), at=_FLEET), Told(UP, 1, 0, at=_FLEET)),
+        "2 sidecars of the fleet are gone, and none is left",
+        within_seconds=150,
+    ),
+    Quiet(
+        "FleetUnseen",
+        "one is left",
+        (Told(BUILD_INFO, 1, None, (("version", "0.1.0"),)), Told(UP, 1, 0)),
     ),
     Quiet(
         "SidecarDown",

@@ -1,0 +1,58 @@
+"""How much of a fleet is ill: what one engine suffers explains its own alerts, and those of a cluster if many do.
+
+For nobody: an Alertmanager can't count, and one engine of a thousand must not hide that users of all of them wait.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from alerts.alert import Alert, Expression, Severity
+from alerts.causes import Cause
+from alerts.conditions import Rendering, number
+from alerts.pack.cache import KV_THRASHING
+from alerts.pack.engine import ENGINE_DEADLOCKED, ENGINE_DOWN, ENGINE_FROZEN, ENGINE_RESTARTING
+from alerts.pack.explaining import KEPT_SECONDS, REDUCED, STUCK
+from alerts.pack.promql import by
+from alerts.pack.swap import KV_SEQUENCES_SWAPPED
+from alerts.pack.wording import PERCENT
+from alerts.recording_presence import ENGINE_THERE
+from exporter.derive.ranks import ENGINE_INFO
+
+_ENGINE = ENGINE_INFO.scope.labels
+_STUCK = (KV_THRASHING, KV_SEQUENCES_SWAPPED, ENGINE_FROZEN, ENGINE_DEADLOCKED)
+"""KvOffloadThrash is a kind of KvThrashing."""
+_GONE = (ENGINE_DOWN, ENGINE_RESTARTING)
+"""An engine whose GPU is lost is down."""
+
+
+def _share(alerts: tuple[Alert, ...], rendering: Rendering) -> str:
+    """Of the engines that were there within half an hour: those of which one of the alerts is true."""
+    cluster, engine = by(rendering, ()), by(rendering, _ENGINE)
+    ill = " or ".join(f"group by ({engine}) ({alert.promql(rendering)})" for alert in alerts)
+    every = f"count by ({cluster}) (last_over_time({ENGINE_THERE.name}[30m]))"
+    line = number(rendering.thresholds.fleet_share_ratio)
+    return f"count by ({cluster}) ({ill})\n/ on ({cluster})\n{every} >= {line}"
+
+
+MANY_ENGINES_STUCK = Alert(
+    STUCK,
+    Severity.INFO,
+    Cause.SLO_MISSED,
+    Expression(partial(_share, _STUCK), ()),
+    f"{PERCENT} of the fleet's engines thrash or stand still",
+    "So many that it explains what the fleet's users suffer. Each of them has a page of its own, which is sent.",
+    for_seconds=15,
+    keep_firing_seconds=KEPT_SECONDS,
+)
+MANY_ENGINES_GONE = Alert(
+    REDUCED,
+    Severity.INFO,
+    Cause.ENGINE_DOWN,
+    Expression(partial(_share, _GONE), ()),
+    f"{PERCENT} of the fleet's engines are down or start over and over",
+    "So many that it explains why the others have more to do. Each of them has a page of its own, which is sent.",
+    for_seconds=60,
+    keep_firing_seconds=KEPT_SECONDS,
+)
+FLEET_HEALTH = (MANY_ENGINES_STUCK, MANY_ENGINES_GONE)
