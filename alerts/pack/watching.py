@@ -81,7 +81,7 @@ FLEET_UNSEEN = Alert(
     Severity.PAGE,
     Cause.NOT_WATCHED,
     Expression(_unseen, ()),
-    '{{ $value | printf "%.0f" }} sidecars of the fleet are gone, and none is left',
+    'No sidecar of the fleet is left, of {{ $value | printf "%.0f" }} before',
     "No machine of the fleet answers: all of it may be down, and no other alert would say so.",
 )
 WATCHDOG = Alert(

@@ -114,6 +114,14 @@ def test_the_books_balance(chosen: EngineConfig, requests: list[Request], fast: 
         return  # V1 tries for ever: see test_scheduler_v1
     engine = Engine(chosen, TIMES, fast=fast)
     results, records = run(engine, requests)
+    if engine.dead is None and engine.scheduler.waiting:
+        # with a tier below V1's rules can end in a standstill: blocks that came for one further back are kept, the head
+        # of the queue doesn't fit beside them, and nobody is let past it
+        assert chosen.offload_bytes
+        assert not engine.scheduler.running
+        assert engine.scheduler.waiting[0].held == 0
+        assert any(one.held for one in engine.scheduler.waiting)
+        return
 
     assert sorted(record.request.request_id for record in records) == [each.request_id for each in requests]
     if engine.dead is None:

@@ -13,6 +13,8 @@ import pytest
 
 from alerts.alert import Severity
 from alerts.pack_settings import AlertSettings, PackSettings
+from drill.scenarios.catalogue import SCENARIOS
+from drill.scenarios.setting import Setting
 from exporter.recorder_reader import Recording
 from tests.evaluation.live import after_seconds
 from tests.evaluation.live import arguments as asked_of
@@ -151,6 +153,7 @@ def test_it_lasts_until_it_is_told_that_pages_are_over(capsys: pytest.CaptureFix
     tool("prometheus")
     tool("prometheus-alertmanager", PACKAGE)
     asked = asked_of(["incident"])
-    assert asked.seconds == 720 + after_seconds()
+    ends = max(round(each.end_seconds) for each in SCENARIOS["incident"].scene(Setting()).episodes)
+    assert asked.seconds == ends + after_seconds()
     assert asked_of(["incident", "--seconds", "100"]).seconds == 100
     assert not capsys.readouterr().err

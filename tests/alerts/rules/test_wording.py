@@ -42,6 +42,21 @@ CASES: dict[str, tuple[tuple[float, str], ...]] = {
         (7.0, "a: 7 sequences are swapped out"),
         (1234.0, "a: 1234 sequences are swapped out"),
     ),
+    "ManyEnginesStuck": (
+        (0.0512, "5.1% of the fleet's engines thrash or stand still"),
+        (0.3333, "33% of the fleet's engines thrash or stand still"),
+        (1.0, "100% of the fleet's engines thrash or stand still"),
+    ),
+    "ManyEnginesGone": (
+        (0.0512, "5.1% of the fleet's engines are down or start over and over"),
+        (0.3333, "33% of the fleet's engines are down or start over and over"),
+        (1.0, "100% of the fleet's engines are down or start over and over"),
+    ),
+    "FleetUnseen": (
+        (1.0, "No sidecar of the fleet is left, of 1 before"),
+        (12.0, "No sidecar of the fleet is left, of 12 before"),
+        (1000.0, "No sidecar of the fleet is left, of 1000 before"),
+    ),
     "SwapPoolFilling": (
         (0.8013, "a: swap pool 80% full, and the engine dies when it is"),
         (0.9328, "a: swap pool 93% full, and the engine dies when it is"),

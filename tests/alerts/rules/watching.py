@@ -40,7 +40,7 @@ TRIALS = (
         "FleetUnseen",
         "all of a cluster are gone",
         (Told(BUILD_INFO, 1, None, (("version", "0.1.0"),), at=_FLEET), Told(UP, 1, 0, at=_FLEET)),
-        "2 sidecars of the fleet are gone, and none is left",
+        "No sidecar of the fleet is left, of 2 before",
         within_seconds=150,
     ),
     Quiet(

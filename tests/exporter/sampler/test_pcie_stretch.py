@@ -40,7 +40,9 @@ def drive(trace: list[Second], scale: float, totals: PcieTotals) -> list[tuple[f
     totals.add(None, ByteCounters(at, 0, 0, 32), LINE)
     for second in [*trace, *[Second(IDLE, 0.0)] * 3]:
         truth += second.moved
-        now_late = int(second.moved * second.late)
+        now_late = max(
+            int(second.moved * second.late), second.moved + late - int(LINE)
+        )  # a link carries no more
         rate = scale * (second.moved - now_late + late)
         late = now_late
         at += 1
