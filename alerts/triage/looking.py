@@ -31,6 +31,8 @@ from exporter.sources.source import Source
 PACE_SECONDS = 1.0
 SHORTEST_SECONDS = 1.2
 """Between two reads: rates need both, and what shows its numbers once a second has to show new ones."""
+NOTICED_SECONDS = 2.5
+"""Until a sidecar, which reads once a second, has seen that an engine is gone."""
 _SIDECAR_SECONDS = {False: 1.0, True: 5.0}
 """How long one is waited for: by whether it was asked for. It answers within milliseconds, where its machine does."""
 _SIDECAR = Peer("the sidecar", "look into the log of the sidecar", "sidecars have it at /metrics")
@@ -91,6 +93,11 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         moments.append(replace(of_snapshot(snapshot), at=seen.engine.at))
         samples.append(seen.engine)
     beside = _beside(asked, pages, samples)
+    if failure and beside is not None and beside.witness is not None and not _knows_it_down(beside):
+        await asyncio.sleep(NOTICED_SECONDS)
+        later = await _sidecar_page(asked, clock)
+        pages += [later] if later else []
+        beside = _beside(asked, pages, samples)
     if failure and not _knows_it_down(beside):
         again = "answered at first, and then: " if samples else ""
         raise UnreadableError(again + failure + _may_know(beside))

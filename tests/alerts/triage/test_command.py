@@ -142,6 +142,16 @@ def test_a_sidecar_that_answers_and_has_other_names_is_no_fault_of_the_fleet() -
     assert f"may know more: it reads {ENGINE}: say with --name" in gone.err
 
 
+def test_an_engine_that_went_this_moment_is_down_though_its_sidecar_has_yet_to_see_it() -> None:
+    with contextlib.ExitStack() as alive:
+        url = alive.enter_context(engine(recording(NAME).files[f"{IDLE:03d}.prom"]))
+        with running("--engine", url) as sidecar:
+            sidecar.wait_until_ready()
+            alive.close()
+            said, code = told(url, "--sidecar", sidecar.url)
+    assert (said["verdict"], code) == ("engine-down", 1), said
+
+
 class Locked(BaseHTTPRequestHandler):
     """Asks everybody for a password, as a sidecar's web config does."""
 
