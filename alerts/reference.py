@@ -88,7 +88,7 @@ for less isn't missed when it is gone. Fleet sums and full PCIe links are record
 
 What the pack costs: `python -m tests.bench rules` lets a real Prometheus with one core evaluate all of it for 1,000
 workers of eight GPUs each, 591 series a worker, of which the pack reads 76. It took 0.8 to 1.5 s of CPU in each 15 s;
-that is without scraping and storing, and without notifications; a core that others use makes rules take longer, not more.
+that is without scraping, storing and telling; a core that others use makes rules take longer, not more.
 """
 
 
