@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from exporter.derive.phenomenon import EngineFacts, stateless
+from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
 from exporter.probe_sample import Probed
 from exporter.sample import Histogram, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
@@ -68,40 +69,55 @@ def _repeats(preemptions: Histogram, total: float) -> float:
     return max(repeats, total - preemptions.count)
 
 
-def _share_of_finished(window: Window[RankSample]) -> float | None:
+@dataclass(frozen=True, slots=True)
+class FinishedState:
+    """What ended in the window, step by step, so that none is looked at twice.
+
+    ``told``: the newest sample that tells the histogram; ``steps``: of two such samples in a row the time of the
+    first, and how many preemptions at least were repeats of what ended between them.
+    """
+
+    told: RankSample | None = None
+    steps: tuple[tuple[float, float], ...] = ()
+
+
+def _with_newest(window: Window[RankSample], state: FinishedState) -> FinishedState:
     """Sample by sample: between two of them few requests end, and buckets and sum tell nearly all of each."""
+    before, after = state.told, window.newest
+    now = _by_request(after)
+    if now is None:
+        return state
+    then, began = None if before is None else _by_request(before), window.samples[0].at
+    steps = state.steps
+    # most ended without one, and those add nothing
+    if before and then and now.total != then.total and not window.restarted_between(before, after):
+        ended = now.minus(then)
+        if ended is not None and ended.total is not None:
+            steps = (*steps, (before.at, _repeats(ended, ended.total)))
+    if steps and steps[0][0] < began:
+        steps = tuple(step for step in steps if step[0] >= began)
+    return FinishedState(after, steps)
+
+
+def _share_of_finished(window: Window[RankSample], state: FinishedState) -> float | None:
     finished = window.observed_up_to(_by_request, HISTOGRAM_SECONDS)
     total = None if finished is None else finished.observed.total
     if total is None or total < ENOUGH_FINISHED:
         return None
-    repeats = 0.0
-    told = [
-        sample
-        for sample in window.trailing(HISTOGRAM_SECONDS) or window.samples
-        if _by_request(sample) is not None
-    ]
-    for before, after in itertools.pairwise(told):
-        then, now = _by_request(before), _by_request(after)
-        # most ended without one, and those add nothing
-        if then is None or now is None or now.total == then.total or window.restarted_between(before, after):
-            continue
-        ended = now.minus(then)
-        if ended is not None and ended.total is not None:
-            repeats += _repeats(ended, ended.total)
-    return min(1.0, repeats / total)
+    began = (window.trailing(HISTOGRAM_SECONDS) or window.samples)[0].at
+    return min(1.0, sum(repeats for at, repeats in state.steps if at >= began) / total)
 
 
 def _by_request(sample: RankSample) -> Histogram | None:
     return sample.request_preemptions
 
 
-def _derive(window: Window[RankSample], _facts: EngineFacts) -> Iterator[Point]:
-    share = _share_of_finished(window)
-    if share is not None:
-        yield Point(PINGPONG, ("histogram",), share)
-    bound = _bound(window)
-    if bound is not None:
-        yield Point(PINGPONG, ("bound",), bound)
+def _derive(
+    window: Window[RankSample], _facts: EngineFacts, state: FinishedState
+) -> tuple[FinishedState, list[Point]]:
+    state = _with_newest(window, state)
+    shares = (("histogram", _share_of_finished(window, state)), ("bound", _bound(window)))
+    return state, [Point(PINGPONG, (method,), share) for method, share in shares if share is not None]
 
 
 def _derive_probed(seen: Probed, _facts: EngineFacts) -> Iterator[Point]:
@@ -140,5 +156,5 @@ def _in_engine(sample: RankSample) -> float | None:
     return present
 
 
-PINGPONG_PHENOMENON = stateless("pingpong", (PINGPONG,), _derive)
+PINGPONG_PHENOMENON = Phenomenon("pingpong", (PINGPONG,), _derive, FinishedState())
 PROBED_PINGPONG = stateless("probed_pingpong", (PINGPONG,), _derive_probed)

@@ -147,8 +147,10 @@ def _behind_prefills(intervals: Sequence[tuple[RankSample, RankSample]]) -> list
     still = [
         bool(before.running) and tokens == 0 for (before, _), tokens in zip(intervals, decoded, strict=True)
     ]
-    usual = _usual_rate(intervals, decoded, still)
     behind = [0.0] * len(intervals)
+    if not any(still):  # as nearly always
+        return behind
+    usual = _usual_rate(intervals, decoded, still)
     for first, end in _runs(still):
         # one that has not ended yet is a prefill's as far as first tokens have come in it
         last = min(end, len(intervals) - 1)
