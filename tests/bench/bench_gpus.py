@@ -158,8 +158,7 @@ def _measured(stack: ExitStack, folder: Path, library: Path) -> None:
     with ExitStack() as driving:
         for seed, (name, control) in enumerate(controls.items()):
             driving.enter_context(Drive(control, _BURSTS.get(name, 21e9), seed))
-        # the one without GPUs too: what any sidecar pays for being scraped is not what GPUs add
-        driving.enter_context(_scraping([*ports.values(), running["none"].port]))
+        driving.enter_context(_scraping(ports.values()))
         for each in watched.values():
             each.look()
         for _ in range(_SLICES):

@@ -65,6 +65,17 @@ def test_rates_that_are_right_but_late_end_in_the_exact_total_and_never_exceed_i
     assert shown[-1][0] == pytest.approx(shown[-1][1], rel=0.0011, abs=1)
 
 
+def test_a_rate_above_what_the_link_carries_is_not_believed_and_said() -> None:
+    totals = PcieTotals()
+    totals.add(None, ByteCounters(1000.0, 0, 0, 32), LINE)
+    for at, moved in ((1001.0, 40 * 10**9), (1002.0, 110 * 10**9)):  # 70 GB in a second over a line of 63
+        rate = moved - (0 if at == 1001.0 else 40 * 10**9)
+        counters = ByteCounters(at, moved % WRAP, moved % WRAP, 32)
+        totals.add(ByteRates(at - 1, at, float(rate), float(rate), "gpm"), counters, LINE)
+    assert totals.ambiguous == 1
+    assert totals.out_bytes <= 110 * 10**9
+
+
 @given(trace=st.lists(seconds, max_size=30))
 def test_stretches_whose_wraps_are_told_are_exact_to_the_byte(trace: list[Second]) -> None:
     quiet = [Second(second.moved % 10**9, second.late) for second in trace]
