@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench import peers, report
-from tests.bench.processes import InTerminal, Usage, best_seconds, end, usage
+from tests.bench.processes import InTerminal, Usage, best_seconds, usage
 from tests.bench.report import Figure
 from tests.bench.stage import Engine, Prometheus, engine, sidecar
+from tests.support.processes import end
 
 BAR_RSS_MB = 45.0
 BAR_CPU_PERCENT = 1.0

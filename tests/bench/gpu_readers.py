@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.processes import ROOT, Usage, end, usage
+from tests.bench.processes import ROOT, Usage, usage
 from tests.exporter.running import free_port
+from tests.support.processes import end
 
 _START_SECONDS = 20.0
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.bench.processes import ROOT, end
+from tests.bench.processes import ROOT
+from tests.support.processes import end
 
 _SCRAPE_SECONDS = 5.0
 _START_SECONDS = 20.0

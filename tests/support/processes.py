@@ -1,12 +1,14 @@
-"""Ends what a test started."""
+"""Ends what a test or a benchmark started."""
 
 from __future__ import annotations
 
 import subprocess
+import time
 
 
-def end(process: subprocess.Popen[bytes], seconds: float = 30.0) -> None:
-    """In its own time, or after so many seconds in none."""
+def end(process: subprocess.Popen[bytes], seconds: float = 30.0) -> float:
+    """In its own time, or after so many seconds in none; gives how many it took."""
+    began = time.monotonic()
     if process.poll() is None:
         process.terminate()
     try:
@@ -14,3 +16,4 @@ def end(process: subprocess.Popen[bytes], seconds: float = 30.0) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    return time.monotonic() - began
