@@ -59,6 +59,14 @@ _OPTIONS = (
         help="Seconds over which load rises that else rises at once. Where no load rises it changes nothing.",
     ),
     click.option(
+        "--load",
+        "load_ratio",
+        type=float,
+        default=1.0,
+        metavar="RATIO",
+        help="How much of its own load a scenario gets whose matter that is, as overload: 0.3 it can bear.",
+    ),
+    click.option(
         "--seed",
         type=int,
         default=1,
@@ -85,6 +93,7 @@ def asked(  # noqa: PLR0913 - one each for click's options
     generation: str | None,
     engines: int | None,
     ramp_seconds: float,
+    load_ratio: float,
     seed: int,
 ) -> Asked:
     """What the options come to. Raises SettingError."""
@@ -99,6 +108,7 @@ def asked(  # noqa: PLR0913 - one each for click's options
             None if generation is None else Generation(generation),
             engines,
             ramp_seconds,
+            load_ratio=load_ratio,
         ),
     )
 

@@ -24,6 +24,7 @@ from exporter.offers import SIGNALS, needed, offers
 from exporter.pcie_hint import hint, without_pcie_bytes
 from exporter.sample import EngineSample
 from exporter.signal import Signal
+from exporter.sources.quiet import logging_from
 from exporter.sources.source import Source
 
 WIDTH = 118
@@ -57,9 +58,9 @@ class Line:
 def checked(made: Callable[[], Sequence[Source]], facts: Mapping[str, EngineFacts]) -> tuple[str, int]:
     """Make all sources and read each once; the table, and the exit code: 0 where all answered, else 1."""
     # what a source would log of its read stands in the table
-    logging.getLogger("exporter.sources").setLevel(logging.ERROR)
-    sources = made()
-    run_loop(read_all_once(sources))
+    with logging_from(logging.ERROR):
+        sources = made()
+        run_loop(read_all_once(sources))
     observations = [source.observe() for source in sources]
     lines = [line_of(each, facts) for each in observations]
     return "\n".join(table(lines)) + "\n", int(not all(each.status.answering for each in observations))

@@ -40,6 +40,7 @@ from exporter.sidecar_settings import (
     parse_address,
 )
 from exporter.sources.configured import configured_sources
+from exporter.sources.quiet import logging_from
 from exporter.usage import UsageFailure
 from exporter.version import installed_version
 from exporter.web_config import Passwords, WebConfig, read_web_config, tls_context
@@ -181,14 +182,14 @@ def _live_cycle(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> 
 
 def _print_once(settings: SidecarSettings, facts: Mapping[str, EngineFacts]) -> None:
     # What a source would log of its read stands below in one line; a bug of ours is logged all the same.
-    logging.getLogger("exporter.sources").setLevel(logging.ERROR)
-    cycle = _live_cycle(settings, facts)
+    with logging_from(logging.ERROR):
+        cycle = _live_cycle(settings, facts)
 
-    async def once() -> None:
-        await read_all_once(cycle.sources)
-        cycle.run_once()
+        async def once() -> None:
+            await read_all_once(cycle.sources)
+            cycle.run_once()
 
-    run_loop(once())
+        run_loop(once())
     newest = cycle.board.newest
     _print(newest.rendering.body(PLAIN))
     for status in newest.statuses:

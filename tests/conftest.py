@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +37,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.fixture(autouse=True)
+def no_logger_is_left_quieter() -> Iterator[None]:
+    """What runs in the process of others leaves their log as it was: a command called here is one of them."""
+    names = ("exporter", "exporter.sources", "alerts", "analysis", "drill", "dashboards")
+    before = {name: logging.getLogger(name).level for name in names}
+    yield
+    assert {name: logging.getLogger(name).level for name in names} == before
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from exporter.clock import anchored_clock
 from exporter.ending import leave, run_loop
 from exporter.settings import SettingsError
 from exporter.sidecar_settings import TRIAGE_VARIABLES
+from exporter.sources.quiet import logging_from
 from exporter.usage import UsageFailure
 
 MOST_SECONDS = 600.0
@@ -99,7 +101,9 @@ def _told(whom: Asked, wait: float, *, wants_json: bool) -> int:
     if wait > 1 and sys.stderr.isatty():
         click.echo(f"watching for {wait:.0f} s ...", err=True)
     try:
-        look = run_loop(taken(whom, wait, anchored_clock()))
+        # what a source would log stands in what is said of the look
+        with logging_from(logging.CRITICAL):
+            look = run_loop(taken(whom, wait, anchored_clock()))
     except UnreadableError as error:
         if wants_json:
             click.echo(failure(str(error)))

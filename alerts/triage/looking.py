@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -59,8 +58,6 @@ _ASKS = (
 
 async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -> Look:
     """A look of ``wait_seconds``, at least ``SHORTEST_SECONDS``. Raises UnreadableError."""
-    # what a source would log stands in what is said of the look
-    logging.getLogger("exporter.sources").setLevel(logging.CRITICAL)
     engine = EngineSource(asked.engine, clock, PACE_SECONDS)
     gateways = [GatewaySource(each, clock, PACE_SECONDS) for each in asked.gateways]
     behind = Behind({each.name: each.engines for each in asked.gateways}, (asked.engine.name,))

@@ -2,7 +2,7 @@
 
 The pools are full and hundreds of requests wait, time to first token is in minutes; but those that run go on as fast as
 ever, a preemption comes with thousands of tokens, and what was asked for is answered once the load is less.
-With a third of that load (``load_ratio``) pools are full now and then, and first tokens still come in time.
+With a third of that load (``--load 0.3``) pools are full now and then, and first tokens still come in time.
 """
 
 from __future__ import annotations

@@ -94,6 +94,11 @@ def test_the_same_seed_gives_the_same_run_and_another_another(tmp_path: Path) ->
         (["overload", "--engines", "0"], "0 engines asked for: take 1 or more"),
         (["overload", "--engines", "1000000"], "1,000,000 engines asked for: take at most 500"),
         (["overload", "--ramp", "-1"], "a ramp of -1.0 s asked for: take 0 or more"),
+        (["overload", "--load", "0"], "a load of 0.0 times its own asked for: take more than 0"),
+        (
+            ["incident", "--load", "0.5"],
+            "incident is no matter of more or less load: leave the load as it is",
+        ),
         (["overload", "--ramp", "inf"], "a ramp of inf s asked for: take 0 or more"),
         (["overload", "--ramp", "300"], "a ramp of 300 s for a load of 240 s asked for: take 240 or less"),
         (["overload", "--seed", "-1"], "a seed of -1 asked for: take 0 or more"),
