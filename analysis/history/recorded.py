@@ -1,0 +1,49 @@
+"""History from a flight recorder's file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from analysis.frame import Frame, Key, grid, on_grid
+from analysis.history.history import History, HistoryError
+from exporter.recorder_file import RecordingError
+from exporter.recorder_reader import Recording
+
+
+def recorded(
+    path: Path,
+    start: float | None = None,
+    end: float | None = None,
+    *,
+    step_seconds: float = 1.0,
+    names: Collection[str] | None = None,
+) -> History:
+    """Read what a recorder kept from ``start`` to before ``end``, of the signals ``names`` as they are scraped.
+
+    Raises HistoryError: no recording, a damaged one, nothing in that range.
+    """
+    try:
+        with Recording(path) as recording:
+            span = recording.span()
+            if span is None:
+                raise HistoryError(f"{path}: nothing is recorded yet")
+            first = span[0] if start is None else max(start, span[0])
+            last = span[1] + step_seconds if end is None else min(end, span[1] + step_seconds)
+            series = list(recording.read(first, last, names))
+    except RecordingError as error:
+        raise HistoryError(str(error)) from error
+    if not series:
+        raise HistoryError(
+            f"{path}: nothing is recorded in that range; it holds {span[0]:.0f} to {span[1]:.0f}"
+        )
+    instants = grid(first, last, step_seconds)
+    values = np.empty((len(instants), len(series)), order="F")
+    for place, each in enumerate(series):
+        values[:, place] = on_grid(
+            instants, np.asarray(each.times), np.asarray(each.values, dtype=np.float64), step_seconds
+        )
+    keys = tuple(Key.of(each.name, each.labels) for each in series)
+    return History(Frame(instants, step_seconds, keys, values), str(path))
