@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -56,23 +56,41 @@ def read_openmetrics(  # noqa: PLR0913 - what to read, and limits
         with path.open("rb") as raw:
             zipped = raw.read(2) == _GZIP
             raw.seek(0)
-            text = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if zipped else raw)
-            for block, whole in _blocks(text, str(path)):
+            pieces = (
+                _unzipped(gzip.GzipFile(fileobj=raw)) if zipped else iter(lambda: raw.read(_BLOCK_BYTES), b"")
+            )
+            for block, whole in _blocks(pieces, str(path)):
                 dump.take(block, whole=whole)
                 if progress is not None:
                     progress(min(1.0, raw.tell() / size))
-    except EOFError:
-        dump.gathered.notes.append("the file is cut off: what stands before its end was read")
-        dump.ended = True
-    except (OSError, gzip.BadGzipFile) as error:
+    except (OSError, zlib.error) as error:
         raise HistoryError(f"{path}: can't be read: {error}") from error
     return dump.told()
 
 
-def _blocks(text: IO[bytes], name: str) -> Iterator[tuple[bytes, bool]]:
+def _unzipped(file: gzip.GzipFile) -> Iterator[bytes]:
+    """What is in it, in pieces; of a file that is cut off, what stands before its end."""
+    held: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            piece = file.read1(_BLOCK_BYTES)
+        except EOFError:
+            yield b"".join((*held, b"?"))  # no newline at the end, so that the cut is seen
+            return
+        held.append(piece)
+        size += len(piece)
+        if size >= _BLOCK_BYTES or not piece:
+            yield b"".join(held)
+            held, size = [], 0
+        if not piece:
+            return
+
+
+def _blocks(pieces: Iterator[bytes], name: str) -> Iterator[tuple[bytes, bool]]:
     """The text in pieces that end with a newline; the last one may not, which is told."""
     rest = b""
-    while piece := text.read(_BLOCK_BYTES):
+    for piece in pieces:
         head, newline, tail = piece.rpartition(b"\n")
         if newline:
             yield rest + head + newline, True

@@ -51,7 +51,7 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
     if begins.startswith(_SQLITE) or (not begins and path.suffix == ".db"):
         return _recorded(path, start, end, step_seconds, names)
     if begins.startswith(_PARQUET) and parquet.is_stored(path):
-        return _on_step(parquet.load(path, start, end, names=names), step_seconds)
+        return _on_step(parquet.load(path, start, end, names=names), start, end, step_seconds)
     whole = parquet.read_long if begins.startswith(_PARQUET) else read_openmetrics
     return _from_samples(whole, path, start, end, step_seconds, names, max_series, progress)
 
@@ -172,7 +172,7 @@ def _only(history: History, names: frozenset[str]) -> History:
     return History(frame.take(places), history.source, history.derived & names, history.notes)
 
 
-def _on_step(history: History, step_seconds: float | None) -> History:
+def _on_step(history: History, start: float | None, end: float | None, step_seconds: float | None) -> History:
     """A stored history on another step."""
     frame = history.frame
     if step_seconds is None or abs(step_seconds - frame.step_seconds) < 1e-9:  # noqa: PLR2004 - the same
@@ -181,5 +181,5 @@ def _on_step(history: History, step_seconds: float | None) -> History:
     for key, values in frame.columns():
         known = values == values  # noqa: PLR0124 - not NaN
         gathered.add_series(key, frame.times[known], values[known])
-    resampled = gathered.framed(step_seconds=step_seconds)
+    resampled = gathered.framed(start, end, step_seconds)
     return History(resampled.frame, history.source, history.derived, (*history.notes, *resampled.notes))

@@ -167,22 +167,26 @@ class Gathered:
         found = selected.step_seconds()
         step = step_seconds or found or 1.0
         first = span[0] if start is None else max(start, span[0])
-        instants = grid(first, span[1] + step, step)
         stretches = _stretches(places)
-        if len(instants) * len(stretches) > MOST_CELLS:
+        count = round((span[1] - first) / step) + 1
+        if count * len(stretches) > MOST_CELLS:
             raise HistoryError(
-                f"{self.source}: {len(instants):,} instants of {len(stretches):,} series don't fit into memory; "
+                f"{self.source}: {count:,} instants of {len(stretches):,} series don't fit into memory; "
                 "ask for a shorter range, fewer signals or a longer --step"
             )
         if found is not None and step_seconds is not None and abs(found - step) > _WHOLE_SECOND * step:
             notes.append(_resampled(found, step))
         elif found is not None:
             notes += _mixed_steps(places, times, step)
+        instants = grid(first, span[1] + step if end is None else min(end, span[1] + step), step)
+        if not len(instants):
+            raise HistoryError(nothing_between(self.source, whole))
         frame = np.full((len(instants), len(stretches)), np.nan, order="F")
         rows = np.ceil(np.round((times - instants[0]) / step, 6)).astype(np.int64)
         column = np.repeat(np.arange(len(stretches)), [last - begin for begin, last in stretches])
+        inside = rows < len(instants)  # one in the last step before the end may stand after it
         # of several in one step the last one stays: numpy assigns in order
-        frame.ravel(order="F")[column * len(instants) + rows] = values
+        frame.ravel(order="F")[(column * len(instants) + rows)[inside]] = values[inside]
         keys = self.keys
         kept = tuple(keys[places[begin]] for begin, _ in stretches)
         return History(Frame(instants, step, kept, frame), self.source, derived, tuple(notes))
