@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,7 @@ class Target:
         return Kind.GPUS if self.gateway is None else Kind.GATEWAY
 
 
+@lru_cache(maxsize=4096)
 def is_raw(name: str) -> bool:
     """Whether a series of this name is one that signals are derived from, or that says how scrapes went."""
     return name in {UP, SCRAPE_SECONDS, PROCESS_START_TIME, HTTP_REQUESTS} or _is_own(name)
