@@ -65,6 +65,17 @@ class Gathered:
         self._parts: list[tuple[Places, Values, Values]] = []
         self._is_sorted = True
 
+    @classmethod
+    def of(cls, history: History) -> Gathered:
+        """What is known in a history, at the instants of its grid, and its notes."""
+        frame = history.frame
+        found = cls(history.source, max(1, len(frame.keys)))
+        found.notes += history.notes
+        for key, values in frame.columns():
+            known = ~np.isnan(values)
+            found.add_series(key, frame.times[known], values[known])
+        return found
+
     def __len__(self) -> int:
         return sum(len(times) for _, times, _ in self._parts)
 

@@ -266,10 +266,10 @@ def _machine(labels: Mapping[str, str], shown: Series) -> str:
 
 
 def _renamed(targets: list[Target]) -> Iterator[Target]:
-    """All of them, those of one kind and cluster with names of their own."""
-    taken: dict[tuple[Kind, str], set[str]] = {}
+    """All of them, those of one cluster with names of their own."""
+    taken: dict[str, set[str]] = {}
     for target in sorted(targets, key=lambda each: (each.name, sorted(each.labels.items()))):
-        names = taken.setdefault((target.kind, target.labels.get(CLUSTER, "")), set())
+        names = taken.setdefault(target.labels.get(CLUSTER, ""), set())
         name = target.name
         if name in names:
             name = ",".join(f"{label}={text}" for label, text in sorted(target.labels.items()))

@@ -17,7 +17,7 @@ from analysis.history.history import HistoryError
 from analysis.history.openmetrics import read_openmetrics
 from analysis.history.samples import Gathered, TooManySeriesError
 from tests.support.captures import recording
-from tests.support.dumps import Scraped, dump, scrapes_of
+from tests.support.dumps import Scraped, by_series, dump, scrapes_of
 from tests.support.prometheus import add_blocks, tool
 
 AT = 1_790_000_000.0
@@ -34,16 +34,6 @@ def values(gathered: Gathered) -> dict[str, list[tuple[float, float]]]:
         str(each.key): list(zip(each.times.tolist(), each.values.tolist(), strict=True))
         for each in gathered.series()
     }
-
-
-def by_series(text: str) -> str:
-    """A dump as others want it: the samples of a series together, in order of time."""
-
-    def place(line: str) -> tuple[str, float]:
-        series, _, at = line.rsplit(" ", 2)
-        return series, float(at)
-
-    return "\n".join([*sorted(text.splitlines()[:-1], key=place), "# EOF", ""])
 
 
 @pytest.fixture(scope="module")
