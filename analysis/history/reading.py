@@ -17,7 +17,7 @@ from analysis.history.openmetrics import read_openmetrics
 from analysis.history.recorded import recorded
 from analysis.history.samples import MOST_SERIES, Gathered, Progress
 from analysis.history.targets import is_raw, tells_a_target
-from exporter.recorder_times import instant
+from exporter.recorder_times import instant, shown
 from exporter.signal import PREFIX
 from exporter.window import HORIZON_SECONDS
 
@@ -47,8 +47,12 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
     folder of a drill's run. ``step_seconds``: of the grid, else that of the source. ``names``: series as they are
     scraped, ``thrashold_kv_usage_ratio`` for one; None: all. Where a sidecar's signals are held, others are read by
     their names alone; where none are but series of engines, gateways or dcgm-exporter, signals are derived from those,
-    at twice the memory. A server needs a ``start``. Raises HistoryError.
+    and ``progress`` begins anew once all is read. A server needs a ``start``. Raises HistoryError.
     """
+    if start is not None and end is not None and start >= end:
+        raise HistoryError(f"an empty range, {shown(start)} to {shown(end)}: it has to end after it begins")
+    if step_seconds is not None and not step_seconds > 0:
+        raise HistoryError(f"a step of {step_seconds:g} s: it has to be above 0")
     if _URL.match(source):
         return _from_server(source, start, end, step_seconds, names, max_series, progress)
     path = _file_of(Path(source))
@@ -120,7 +124,7 @@ def _from_server(  # noqa: PLR0913, PLR0917 - all that can be asked for
         return found
     # on the step of its scrapes, and from before the start, so that windows are filled there
     raw = ask(max(0.0, start - HORIZON_SECONDS), None, None)
-    return _only(derive(Gathered.of(raw), start, end, step_seconds), asked)
+    return _only(derive(Gathered.of(raw), start, end, step_seconds, progress=progress), asked)
 
 
 def _are_signals(names: frozenset[str]) -> bool:
@@ -187,7 +191,7 @@ def _from_samples(  # noqa: PLR0913, PLR0917 - how, and all that can be asked fo
         progress=progress,
     )
     if _is_raw(gathered.keys) and (signals or not asked):
-        return _only(derive(gathered, start, end, step_seconds), asked)
+        return _only(derive(gathered, start, end, step_seconds, progress=progress), asked)
     if signals:
         gathered = gathered.only(lambda key: key.name in asked)
     elif not asked and any(key.name.startswith(PREFIX) for key in gathered.keys):

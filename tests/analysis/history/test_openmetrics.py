@@ -145,6 +145,16 @@ def test_lines_that_are_written_otherwise(tmp_path: Path) -> None:
     assert not found.notes
 
 
+def test_exemplars_on_some_of_the_lines_put_nothing_out_of_order(tmp_path: Path) -> None:
+    lines = [
+        f'a_bucket{{le="1"}} {place} {AT + place}' + (' # {id="x"} 1 1' if place % 3 == 0 else "") + "\n"
+        for place in range(30)
+    ]
+    found = read(tmp_path, "".join(lines))
+    assert values(found) == {'a_bucket{le="1"}': [(AT + place, float(place)) for place in range(30)]}
+    assert not found.notes
+
+
 def test_what_can_not_be_read_is_said_and_the_rest_is_kept(tmp_path: Path) -> None:
     found = read(tmp_path, f"up 1 {AT}\nup one {AT + 1}\nup 2\nup 3 {AT + 2}\nwhat is this\n")
     assert values(found) == {"up": [(AT, 1.0), (AT + 2, 3.0)]}

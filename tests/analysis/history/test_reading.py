@@ -165,6 +165,13 @@ def test_what_is_no_source_says_what_to_give(tmp_path: Path) -> None:
             read("http://127.0.0.1:9")
 
 
+def test_a_range_or_a_step_that_holds_nothing_is_refused(folder: Path) -> None:
+    with pytest.raises(HistoryError, match="an empty range, 2027-01-15T08:01:00Z to 2027-01-15T08:00:30Z"):
+        read(str(folder / "dump"), START + 60, START + 30)
+    with pytest.raises(HistoryError, match="a step of 0 s"):
+        read(str(folder / "dump"), step_seconds=0)
+
+
 def test_times_as_people_write_them() -> None:
     assert parse_time("1790000000") == 1_790_000_000.0
     assert parse_time("2026-09-21T14:13:20Z") == 1_790_000_000.0
