@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from analysis.frame import Key, Values
 from analysis.history.coarse import evened
-from analysis.history.samples import Samples, whole_step
+from analysis.history.samples import Samples
+from analysis.history.steps import whole_step
 from exporter.dialects import dcgm_names, dcgm_page
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.gateway_dialect import GatewayDialect
