@@ -134,6 +134,22 @@ def without(look: Look, excuse: Look) -> Look:
     return looked
 
 
+def unbroken(look: Look, seconds: float) -> Look:
+    """What held for so long at a stretch, from its beginning on."""
+
+    def looked(subject: Subject) -> Sign | None:
+        found = look(subject)
+        if found is None:
+            return None
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], found.held, [False]))))
+        held = np.zeros(len(found.held), dtype=bool)
+        for begin, end in edges.reshape(-1, 2):
+            held[begin:end] = (end - begin) * subject.frame.step_seconds >= seconds
+        return Sign(held, found.known, found.values, found.signal, found.limit, falls=found.falls)
+
+    return looked
+
+
 def level(signal: Signal, where: Where = ()) -> Start:
     """The sum of a signal's series bends where it begins."""
     return Start(lambda subject: subject.total(signal, where), signal)

@@ -24,7 +24,7 @@ from analysis.frame import Frame
 
 LEAST_SECONDS = 60.0
 """Of history in which something was told: less shows no cause, and no calm either."""
-_BEFORE_SECONDS, _AFTER_SECONDS = 60.0, 600.0
+_BEFORE_SECONDS, _AFTER_SECONDS = 30.0, 600.0
 """How much later than its consequence a cause may seem to begin, and how long it explains after its end."""
 _GAP_CONFIDENCE = 0.7
 _EXPLAINED = 0.5
@@ -81,6 +81,8 @@ def _judged(template: Template, fleet: Fleet, calm: Fleet | None) -> list[Judged
 
 
 def _subjects(template: Template, fleet: Fleet) -> tuple[Subject, ...]:
+    if template.breadth is Breadth.GPU and fleet.uuids:
+        return fleet.each_gpu()
     if template.breadth is Breadth.FLEET or not fleet.engines:
         return (Subject(fleet),)
     if template.breadth is Breadth.ENGINE:
@@ -97,7 +99,7 @@ def _verdict(template: Template, judged: Sequence[Judged], fleet: Fleet) -> Verd
     affected = tuple(sorted({each.subject.engine for each in there} - {""}))
     proofs = [each.since for each in there if each.since is not None]
     ends = [each.until for each in there if each.until is not None]
-    begun, width = onset(template, fleet, affected, min(proofs))
+    begun = onset(template, fleet, affected, min(proofs))
     caveats = _holes(fleet, affected, begun)
     confidence = best.known * (_GAP_CONFIDENCE if caveats else 1.0)
     return Verdict(

@@ -16,7 +16,7 @@ import numpy as np
 
 from alerts.conditions import Reading
 from analysis.frame import Frame, Key, Values
-from exporter.derive.inventory import ENGINE_GPU_INFO
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_UP
 from exporter.signal import PEAK_SUFFIX, Scope, Signal
 from exporter.source_signals import SOURCE_UP
 
@@ -40,6 +40,8 @@ class Fleet:
         gpus: dict[str, set[str]] = {}
         for _, key in self.places(ENGINE_GPU_INFO.full_name):
             gpus.setdefault(key.label(_ENGINE), set()).add(key.label(_UUID))
+        self.uuids = tuple(sorted({key.label(_UUID) for _, key in self.places(GPU_UP.full_name)}))
+        """All GPUs that are told of, in order."""
         self._gpus = {engine: frozenset(uuids) for engine, uuids in gpus.items()}
         self._ranks = {engine: tuple(sorted(told)) for engine, told in sorted(ranks.items())}
         self.gateways = tuple(sorted(gateways))
@@ -60,6 +62,11 @@ class Fleet:
         """Each rank of an engine by itself; the engine as it is where none is told."""
         return tuple(Subject(self, engine, rank) for rank in self._ranks[engine]) or (Subject(self, engine),)
 
+    def each_gpu(self) -> tuple[Subject, ...]:
+        """Each GPU, with the engine that runs on it; several where several share it, none where nobody tells."""
+        of = {uuid: [name for name in self.engines if uuid in self.gpus(name)] or [""] for uuid in self.uuids}
+        return tuple(Subject(self, name, uuid=uuid) for uuid, names in of.items() for name in names)
+
     def gpus(self, engine: str) -> frozenset[str]:
         """Those that the engine runs on; none where nobody tells."""
         return self._gpus.get(engine, frozenset())
@@ -71,11 +78,12 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A rank, an engine (without ``rank``), or the whole fleet (without ``engine``)."""
+    """A rank, an engine (without ``rank``), or the whole fleet (without ``engine``); with ``uuid`` one of its GPUs."""
 
     fleet: Fleet
     engine: str = ""
     rank: str = ""
+    uuid: str = ""
 
     @property
     def frame(self) -> Frame:
@@ -123,6 +131,8 @@ class Subject:
                 yield self.frame.values[:, place]
 
     def _mine(self, scope: Scope) -> Callable[[Key], bool]:
+        if scope is Scope.GPU and self.uuid:
+            return lambda key: key.label(_UUID) == self.uuid
         if not self.engine or scope in {Scope.GATEWAY, Scope.SIDECAR}:
             return lambda _: True
         if scope is Scope.GPU:

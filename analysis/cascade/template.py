@@ -77,6 +77,8 @@ class Breadth(StrEnum):
     """Each rank of each engine: engines are affected."""
     ENGINE = "engine"
     """Each engine."""
+    GPU = "gpu"
+    """Each GPU, with the engine that runs on it."""
     FLEET = "fleet"
     """The gateways, and what is true of all engines together."""
 

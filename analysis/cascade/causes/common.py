@@ -34,9 +34,9 @@ _LONG = (-900.0, 900.0)
 POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTING)
 TOKENS_LATE = alerted(TOKENS_CRAWL)
 RUNNING, WAITS = (("state", "running"),), (("state", "waiting"),)
-QUEUE, SEQUENCE_COUNT, USAGE, PROMPTS = (
+QUEUE, IN_WORK, USAGE, PROMPTS = (
     level(SEQUENCES, WAITS),
-    level(SEQUENCES),
+    level(SEQUENCES, RUNNING),
     level(KV_USAGE),
     level(PROMPT_RATE),
 )

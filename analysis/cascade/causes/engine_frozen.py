@@ -6,9 +6,9 @@ from alerts.causes import Cause
 from alerts.pack.engine import ENGINE_FROZEN as FROZEN
 from alerts.pack.latency import DECODE_STALLED
 from analysis.cascade.causes.common import ELSEWHERE, users_waited
-from analysis.cascade.looks import alerted, compared
+from analysis.cascade.looks import alerted, compared, unbroken
 from analysis.cascade.template import Link, Role, Template
-from exporter.derive.stalls import TOKEN_AGE
+from exporter.derive.stalls import FROZEN_AFTER_SECONDS, TOKEN_AGE
 
 ENGINE_FROZEN = Template(
     Cause.ENGINE_FROZEN,
@@ -18,5 +18,5 @@ ENGINE_FROZEN = Template(
         users_waited(),
     ),
     explains=ELSEWHERE | {Cause.ENGINE_DEADLOCKED, Cause.COLLECTIVE_SLOW, Cause.RANK_IMBALANCE},
-    first_sign=compared(TOKEN_AGE, ">", 0.0),
+    first_sign=unbroken(compared(TOKEN_AGE, ">", 0.0), FROZEN_AFTER_SECONDS),
 )

@@ -6,7 +6,7 @@ from alerts.causes import Cause
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import ELSEWHERE
 from analysis.cascade.causes.engine_down import ENGINE_GONE
-from analysis.cascade.looks import rising
+from analysis.cascade.looks import either, rising
 from analysis.cascade.template import Breadth, Link, Role, Template
 from exporter.derive.ranks import RESTARTS
 
@@ -24,6 +24,6 @@ ENGINE_RESTARTS = Template(
     ),
     explains=ELSEWHERE | {Cause.ENGINE_DOWN, Cause.METRIC_RENAME},
     breadth=Breadth.ENGINE,
-    first_sign=None,
+    first_sign=either(ENGINE_GONE, rising(RESTARTS, seconds=_WITHIN_SECONDS)),
     lead_seconds=_WITHIN_SECONDS,
 )

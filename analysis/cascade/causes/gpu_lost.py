@@ -32,6 +32,6 @@ GPU_LOST = Template(
         Cause.SIDECAR_BLIND,
         Cause.GATEWAY_BREAKER,
     },
-    breadth=Breadth.ENGINE,
+    breadth=Breadth.GPU,
     first_sign=_LOST,
 )

@@ -22,5 +22,5 @@ LONG_PROMPTS = Template(
         users_waited(),
     ),
     explains=PAIN,
-    starts=(PROMPTS, USAGE),
+    starts=(USAGE, PROMPTS),
 )

@@ -7,11 +7,12 @@ import numpy as np
 from alerts.causes import Cause
 from analysis.cascade.causes.common import ELSEWHERE
 from analysis.cascade.causes.engine_down import ENGINE_GONE
-from analysis.cascade.looks import rising
+from analysis.cascade.looks import either, level, rising
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Sign, Template
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.ranks import ENGINE_INFO, RESTARTS
+from exporter.derive.traffic import SEQUENCES
 
 
 def _usage_untold(subject: Subject) -> Sign | None:
@@ -33,5 +34,7 @@ METRIC_RENAME = Template(
     ),
     explains=ELSEWHERE | {Cause.ENGINE_DOWN},
     breadth=Breadth.ENGINE,
-    lead_seconds=600.0,
+    first_sign=either(_usage_untold, ENGINE_GONE),
+    starts=(level(SEQUENCES),),
+    lead_seconds=60.0,
 )

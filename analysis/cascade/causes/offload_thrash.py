@@ -6,8 +6,8 @@ from alerts.causes import Cause
 from alerts.pack.machine import PCIESATURATED_BY_SWAP
 from alerts.pack.swap import KV_OFFLOAD_THRASH
 from analysis.cascade.causes.common import (
+    IN_WORK,
     QUEUE,
-    SEQUENCE_COUNT,
     THRASH,
     USAGE,
     pool_full,
@@ -40,5 +40,6 @@ OFFLOAD_THRASH = Template(
         users_waited(),
     ),
     explains=THRASH | {Cause.RECOMPUTE_THRASH},
-    starts=(SEQUENCE_COUNT, QUEUE, USAGE),
+    starts=(IN_WORK, USAGE, QUEUE),
+    lead_seconds=420.0,
 )

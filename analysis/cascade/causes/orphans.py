@@ -5,9 +5,11 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.gateway import ORPHANED_KV
 from analysis.cascade.causes.common import pool_full, requests_waited, users_waited
-from analysis.cascade.looks import alerted, compared, level
+from analysis.cascade.looks import alerted, compared, rising
 from analysis.cascade.template import Breadth, Link, Role, Template
+from exporter.derive.gateway import REQUESTS
 from exporter.derive.orphans import ORPHANS as ORPHAN_SEQUENCES
+from exporter.gateway_sample import Outcome
 
 ORPHANS = Template(
     Cause.ORPHANS,
@@ -22,5 +24,5 @@ ORPHANS = Template(
     ),
     explains=frozenset({Cause.RETRY_STORM, Cause.OVERLOAD, Cause.SLO_MISSED}),
     breadth=Breadth.FLEET,
-    starts=(level(ORPHAN_SEQUENCES),),
+    first_sign=rising(REQUESTS, (("outcome", Outcome.CLIENT_LEFT.value),), seconds=60.0),
 )

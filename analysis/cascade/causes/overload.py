@@ -8,8 +8,8 @@ from alerts.causes import Cause
 from alerts.pack.cache import KV_DEMAND_BEYOND_POOL
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
+    IN_WORK,
     QUEUE,
-    SEQUENCE_COUNT,
     USAGE,
     WAITS,
     pool_full,
@@ -61,5 +61,6 @@ OVERLOAD = Template(
         users_waited(),
     ),
     explains=frozenset({Cause.SLO_MISSED}),
-    starts=(SEQUENCE_COUNT, QUEUE, USAGE),
+    starts=(IN_WORK, USAGE, QUEUE),
+    lead_seconds=150.0,
 )

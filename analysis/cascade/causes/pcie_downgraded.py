@@ -22,6 +22,6 @@ PCIE_DOWNGRADED = Template(
         Link("what was left of it was full", holding(SATURATED)),
     ),
     explains=frozenset({Cause.SLO_MISSED, Cause.PCIE_OTHER_TENANT}),
-    breadth=Breadth.ENGINE,
+    breadth=Breadth.GPU,
     first_sign=_DOWNGRADED,
 )

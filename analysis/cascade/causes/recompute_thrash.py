@@ -6,8 +6,8 @@ from alerts.causes import Cause
 from alerts.pack.cache import KV_PING_PONG, KV_THRASHING
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED
 from analysis.cascade.causes.common import (
+    IN_WORK,
     QUEUE,
-    SEQUENCE_COUNT,
     THRASH,
     USAGE,
     pool_full,
@@ -39,5 +39,6 @@ RECOMPUTE_THRASH = Template(
         ),
     ),
     explains=THRASH,
-    starts=(SEQUENCE_COUNT, QUEUE, USAGE),
+    starts=(IN_WORK, USAGE, QUEUE),
+    lead_seconds=420.0,
 )

@@ -7,8 +7,8 @@ import numpy as np
 from alerts.causes import Cause
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
+    IN_WORK,
     QUEUE,
-    SEQUENCE_COUNT,
     USAGE,
     ended,
     requests_waited,
@@ -54,5 +54,6 @@ RETRY_STORM = Template(
     ),
     explains=frozenset({Cause.OVERLOAD, Cause.SLO_MISSED}),
     breadth=Breadth.FLEET,
-    starts=(SEQUENCE_COUNT, QUEUE, USAGE),
+    starts=(IN_WORK, USAGE, QUEUE),
+    lead_seconds=240.0,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alerts.causes import Cause
-from analysis.cascade.causes.common import OBJECTIVES_MISSED, QUEUE, SEQUENCE_COUNT, TOKENS_LATE
+from analysis.cascade.causes.common import IN_WORK, OBJECTIVES_MISSED, QUEUE, TOKENS_LATE
 from analysis.cascade.looks import either
 from analysis.cascade.template import Breadth, Link, Role, Template
 
@@ -18,5 +18,5 @@ SLO_MISSED = Template(
         ),
     ),
     breadth=Breadth.FLEET,
-    starts=(QUEUE, SEQUENCE_COUNT),
+    starts=(QUEUE, IN_WORK),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED, SWAP_POOL_FILLING
 from analysis.cascade.causes.common import (
+    IN_WORK,
     QUEUE,
-    SEQUENCE_COUNT,
     THRASH,
     USAGE,
     pool_full,
@@ -37,5 +37,6 @@ SWAP_THRASH = Template(
         Cause.ENGINE_DEADLOCKED,
         Cause.RANK_IMBALANCE,
     },
-    starts=(SEQUENCE_COUNT, QUEUE, USAGE),
+    starts=(IN_WORK, USAGE, QUEUE),
+    lead_seconds=420.0,
 )

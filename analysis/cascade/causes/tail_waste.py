@@ -5,8 +5,8 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.cache import TAIL_WASTE as WASTED
 from analysis.cascade.causes.common import (
+    IN_WORK,
     PAIN,
-    SEQUENCE_COUNT,
     USAGE,
     pool_full,
     requests_waited,
@@ -31,5 +31,5 @@ TAIL_WASTE = Template(
         users_waited(),
     ),
     explains=PAIN | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH},
-    starts=(USAGE, SEQUENCE_COUNT),
+    starts=(USAGE, IN_WORK),
 )
