@@ -71,7 +71,7 @@ _WORDS: dict[Unit, Callable[[float], str]] = {
     Unit.COUNT: count,
     Unit.FLAG: lambda value: "yes" if value else "no",
     Unit.RATIO: percent,
-    Unit.TIMES: lambda value: f"{value:,.1f}x" if value < 100 else f"{value:,.0f}x",  # noqa: PLR2004 -- three digits
+    Unit.TIMES: lambda value: f"{count(value)}x",
     Unit.SECONDS: seconds,
     Unit.PER_SECOND: lambda value: f"{count(value)}/s",
     Unit.BYTES: size,
