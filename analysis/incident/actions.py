@@ -75,7 +75,7 @@ def _kinds(subject: Subject) -> Iterator[Action]:
         (
             int(np.flatnonzero(~np.isnan(values))[0]),
             key.label("engine"),
-            _kind(key.label("engine_kind"), key.label("generation")),
+            f"{key.label('engine_kind')} {key.label('generation')}".strip(),
         )
         for key, values in subject.series(ENGINE_INFO)
         if not np.isnan(values).all()

@@ -108,7 +108,10 @@ def key_metrics(subject: Subject, incident: Incident) -> tuple[Row, ...]:
     """The table. What no source tells has no row; what was not known in a phase has a cell without a value."""
     times = _times(subject, incident)
     makers: Sequence[Callable[[Subject, _Times], Row | None]] = (
-        *(_gauge(each) for each in (measures.PACE_P99, measures.PACE_P50, measures.FIRST_P99, measures.INTERVAL)),
+        *(
+            _gauge(each)
+            for each in (measures.PACE_P99, measures.PACE_P50, measures.FIRST_P99, measures.INTERVAL)
+        ),
         *(_gauge(each) for each in (measures.SESSIONS, measures.WAITING, measures.SWAPPED_SEQUENCES)),
         _hit,
         _left,
@@ -116,7 +119,8 @@ def key_metrics(subject: Subject, incident: Incident) -> tuple[Row, ...]:
         _gauge(measures.KV_DEMAND),
         _preempted,
         _swapped_blocks,
-        *(_gauge(each) for each in (measures.PCIE_BYTES, measures.PCIE_FULL, measures.TOKENS, measures.ORPHANED, measures.RETRIES)),
+        *(_gauge(each) for each in (measures.PCIE_BYTES, measures.PCIE_FULL, measures.TOKENS)),
+        *(_gauge(each) for each in (measures.ORPHANED, measures.RETRIES)),
     )
     return tuple(row for make in makers if (row := make(subject, times)) is not None)
 
@@ -144,7 +148,8 @@ def _of_measure(measure: Measure, subject: Subject, times: _Times) -> Row | None
         return None
     signal = next((each for each in measure.signals if subject.series(each)), measure.signal)
     known = bounds(subject, signal)
-XX
+    floors = subject.folded(SATURATED, Fold.MAX, of=saturated_label(signal)) if signal in QUANTILES else None
+
     def cell(mask: Mask, pick: Callable[[Values], float]) -> Cell:
         there = values[mask]
         if np.isnan(there).all():
