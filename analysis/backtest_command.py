@@ -112,6 +112,13 @@ class _Asked:
     help="Try a grid: THRESHOLD=FROM:TO:N (for and keep_firing_for too; several make one grid), or an alert's name.",
 )
 @click.option("--json", "wants_json", is_flag=True, help="The same as one JSON object.")
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write a page with the episodes on the signals' charts.",
+)
 def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
     source: str,
     start: float | None,
@@ -125,6 +132,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
     restarts: tuple[float, ...],
     sweeps: tuple[str, ...],
     wants_json: bool,  # noqa: FBT001
+    html_file: Path | None,
 ) -> None:
     """Say when each alert would have fired: with its for, keep_firing_for, lookback and what restarts restore.
 
@@ -146,19 +154,23 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
         raise UsageFailure("--sweep varies the shipped alerts' thresholds: it can't be had with --rules")
     try:
         if sweeps:
-            _show_sweeps(asked, sweeps, wants_json=wants_json)
+            _show_sweeps(asked, sweeps, html_file, wants_json=wants_json)
         else:
-            _show(asked, rules_file, wants_json=wants_json)
+            _show(asked, rules_file, html_file, wants_json=wants_json)
     except HistoryError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _show(asked: _Asked, rules_file: Path | None, *, wants_json: bool) -> None:
-    tested, _ = _tested(asked, rules_file)
+def _show(asked: _Asked, rules_file: Path | None, html_file: Path | None, *, wants_json: bool) -> None:
+    tested, history = _tested(asked, rules_file)
     if asked.alerts and all(outcome.not_said for outcome in tested.outcomes):
         raise UsageFailure(
             "; ".join(f"{outcome.rule.name}: {outcome.not_said}" for outcome in tested.outcomes)
         )
+    if html_file is not None:
+        from analysis.backtest.page import backtest_page  # noqa: PLC0415 - charts take a second to load
+
+        _write(html_file, backtest_page(tested, history, asked.moment, asked.settings))
     if wants_json:
         click.echo(json.dumps(as_json.backtest_json(tested, asked.moment), allow_nan=False))
         return
@@ -166,7 +178,7 @@ def _show(asked: _Asked, rules_file: Path | None, *, wants_json: bool) -> None:
         click.echo(line)
 
 
-def _show_sweeps(asked: _Asked, sweeps: Sequence[str], *, wants_json: bool) -> None:
+def _show_sweeps(asked: _Asked, sweeps: Sequence[str], html_file: Path | None, *, wants_json: bool) -> None:
     wanted = grids(sweeps, asked.alerts)
     history = _history(asked, series_names(alert for alert, _ in wanted))
     subjects = frames.subjects_of(history, asked.settings)
@@ -193,6 +205,10 @@ def _show_sweeps(asked: _Asked, sweeps: Sequence[str], *, wants_json: bool) -> N
                 )
         except SweepError as error:
             raise UsageFailure(str(error)) from error
+    if html_file is not None:
+        from analysis.backtest.page import sweep_page  # noqa: PLC0415 - charts take a second to load
+
+        _write(html_file, sweep_page(found, history, asked.moment))
     if wants_json:
         sweeps_told = [as_json.sweep_json(each) for each in found]
         click.echo(
@@ -273,6 +289,14 @@ def _settings(file: Path | None) -> PackSettings:
         return load(PackSettings, file=file, environ=os.environ, prefix="THRASHOLD_ALERTS_")
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
+
+
+def _write(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"can't write {path}: {error.strerror}") from error
+    click.echo(f"wrote {path}", err=True)
 
 
 class _Progress:

@@ -121,6 +121,8 @@ def lead(found: Measures) -> str:
     """In words: how long before its moment, or after it."""
     if found.lead_seconds is None:
         return "-"
+    if not found.lead_seconds:
+        return "just then"
     side = "before" if found.lead_seconds >= 0 else "after"
     return f"{duration(abs(found.lead_seconds))} {side}"
 
