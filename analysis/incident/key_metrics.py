@@ -16,8 +16,8 @@ from analysis.frame import Values
 from analysis.incident import measures
 from analysis.incident.buckets import QUANTILES, Bucket, bounds, bucket, saturated_label
 from analysis.incident.measures import Measure
-from analysis.incident.spans import Mask
 from analysis.incident.phase import Incident, PhaseName
+from analysis.incident.spans import Mask
 from analysis.incident.subject import Fold, Subject, folded, rises
 from analysis.incident.unit import UNKNOWN, Unit, seconds
 from exporter.derive.aborts import CLIENT_ABORTS
