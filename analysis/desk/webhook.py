@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -50,6 +51,8 @@ class Message(msgspec.Struct, frozen=True):
     truncatedAlerts: int = 0  # noqa: N815
 
 
+_QUOTED = re.compile(r"'[^\n]*'")
+"""A value that an error repeats; it may hold anything."""
 _decoder = msgspec.json.Decoder(Message)
 
 
@@ -58,7 +61,8 @@ def read(body: bytes) -> Message:
     try:
         message = _decoder.decode(body)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise WebhookError(f"not what Alertmanager sends (version 4): {error}") from error
+        said = _QUOTED.sub("...", str(error))
+        raise WebhookError(f"not what Alertmanager sends (version 4): {said}") from error
     for alert in message.alerts:
         if alert.startsAt.tzinfo is None or (alert.endsAt is not None and alert.endsAt.tzinfo is None):
             raise WebhookError("an alert's times name no zone")
