@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.desk.incident import Work
+from analysis.desk.reference import reference
 from analysis.desk.store import Store, StoreError
 from analysis.desk.webhook import MOST_BYTES, Message, WebhookError, read
 from tests.support.desk import alert, message
@@ -164,3 +165,8 @@ def test_any_bytes_are_a_message_or_refused(body: bytes) -> None:
         assert isinstance(read(body), Message)
     except WebhookError:
         assert len(body) < MOST_BYTES
+
+
+def test_the_committed_page_is_fresh() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "desk.md"
+    assert page.read_text(encoding="utf-8") == reference(), "make docs"
