@@ -67,13 +67,17 @@ def main() -> int:
     except SettingsError as error:
         _say(f"settings can't be read any more: {error}")
         return 1
-    workers = [each for each in settings.workers if not wanted.engines or each.engine in wanted.engines]
+    workers = [each for each in settings.workers if _concerns(each, wanted)]
     triage = _triage_begun(workers)
     source = _source(settings, workers, wanted, folder)
     _triage_ended(triage, folder)
     if source is None:
         return 1
     return _analysed(source, wanted, folder)
+
+
+def _concerns(worker: WorkerSettings, wanted: Wanted) -> bool:
+    return not wanted.engines or not worker.engines or not set(worker.engines).isdisjoint(wanted.engines)
 
 
 def _source(
@@ -109,17 +113,17 @@ async def _one(worker: WorkerSettings, wanted: Wanted) -> _Read | None:
     try:
         reply = await endpoint.read()
     except ReadFailedError as error:
-        _say(f"the flight recorder of {worker.engine}: {error}")
+        _say(f"the flight recorder of {worker.name}: {error}")
         return None
     finally:
         await endpoint.aclose()
-    _say(f"the flight recorder of {worker.engine}: {len(reply.body) / 1e6:.1f} MB in {reply.seconds:.1f} s")
+    _say(f"the flight recorder of {worker.name}: {len(reply.body) / 1e6:.1f} MB in {reply.seconds:.1f} s")
     return _Read(worker, reply.body)
 
 
 def _triage_begun(workers: list[WorkerSettings]) -> dict[str, subprocess.Popen[bytes]]:
     return {
-        worker.engine: subprocess.Popen(  # noqa: S603 - our own command
+        worker.name: subprocess.Popen(  # noqa: S603 - our own command
             [*_OURS, "triage", worker.triage, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         for worker in workers

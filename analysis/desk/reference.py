@@ -28,9 +28,10 @@ thrashold desk --config desk.yaml            # then http://{DEFAULT_LISTEN}/
 data: /var/lib/thrashold/desk
 webhook_token_file: /run/secrets/webhook-token
 workers:
-  - engine: worker-7                         # as the label `engine` of its alerts has it
-    sidecar: http://worker-7:9807            # started with --recorder; user and password as for an engine
+  - sidecar: http://worker-7:9807            # started with --recorder; user and password as for an engine
+    engines: [worker-7]                      # as the label `engine` of their alerts has it
     triage: http://worker-7:8000             # the engine itself, for a triage at once
+  - http://worker-8:9807                     # a sidecar's URL alone: asked about every incident
 prometheus: http://prometheus:9090           # history of engines that are not listed here
 ```
 

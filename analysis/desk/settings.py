@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -49,6 +50,11 @@ class WorkerSettings:
     triage: Annotated[
         _Url | None, Meta(description="The engine itself, for a triage at once. Unless set, none.")
     ] = None
+
+    @property
+    def name(self) -> str:
+        """What people are told of it as."""
+        return ", ".join(self.engines) or urlsplit(self.sidecar.url).netloc
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,9 @@ class DeskSettings:
     ] = 90.0
 
     def __post_init__(self) -> None:
-        names = [worker.engine for worker in self.workers]
-        for place, name in enumerate(names):
-            if name in names[:place]:
-                raise RefusedError(("workers", place, "engine"), f"{name} is there twice")
+        known: set[str] = set()
+        for place, worker in enumerate(self.workers):
+            for name in worker.engines:
+                if name in known:
+                    raise RefusedError(("workers", place, "engines"), f"{name} is there twice")
+                known.add(name)

@@ -182,12 +182,12 @@ def test_settings_that_cannot_be_used_are_refused_with_the_key(tmp_path: Path) -
     data = ("--data", str(tmp_path / "data"))
     assert "webhook_token_file, or passwords" in _refused(*data, "--listen", "0.0.0.0:0")
     config = tmp_path / "desk.yaml"
-    config.write_text("workers:\n  - {engine: a, sidecar: 'http://user:pw@h'}\n")
+    config.write_text("workers:\n  - {engines: [a], sidecar: 'http://user:pw@h'}\n")
     told = _refused(*data, "--config", str(config))
     assert f"{config}:2" in told
     assert "pw" not in told.replace(str(config), "")
     config.write_text(
-        "workers:\n  - {engine: a, sidecar: 'http://h:1'}\n  - {engine: a, sidecar: 'http://h:2'}\n"
+        "workers:\n  - {engines: [a], sidecar: 'http://h:1'}\n  - {engines: [b, a], sidecar: 'http://h:2'}\n"
     )
     assert "a is there twice" in _refused(*data, "--config", str(config))
     config.write_text("join_secnds: 3\n")
