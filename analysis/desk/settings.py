@@ -38,15 +38,21 @@ class RecorderPageSettings(ConnectionSettings):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """One worker that alerts may name."""
+    """A sidecar and the engines that it reads. May be written as the sidecar's URL alone."""
 
-    engine: Annotated[
-        Text, Meta(description="The engine's name, as the label `engine` of its alerts has it.")
-    ]
+    shorthand: ClassVar[str] = "sidecar"
+
     sidecar: Annotated[
         RecorderPageSettings,
         Meta(description="Its sidecar, whose flight recorder is read around an incident."),
     ]
+    engines: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="The engines that it reads, as the label `engine` of their alerts has them. Unless set, it is"
+            " asked about every incident."
+        ),
+    ] = ()
     triage: Annotated[
         _Url | None, Meta(description="The engine itself, for a triage at once. Unless set, none.")
     ] = None
