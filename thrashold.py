@@ -19,13 +19,16 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
+    "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
+    "desk": Part("analysis.desk.command", "desk", "Hear Alertmanager, and have an incident's report ready."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
     "probe": Part("exporter.probe_command", "probe", "Put the probe where an engine finds it."),
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."
     ),
+    "render": Part("deploy.render_command", "render", "Write what Kubernetes needs."),
     "stack": Part("deploy.stack_command", "stack", "Run all of it here, with a drill or your engines."),
     "triage": Part(
         "alerts.triage.command", "triage", "Say what is wrong with a live engine, and what to do."

@@ -17,6 +17,7 @@ from exporter.settings import RefusedError
 
 _Label = Annotated[str, Meta(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
 _MATCHER = r'\s*[a-zA-Z_][a-zA-Z0-9_]*\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"\s*'
+_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _Wait = Annotated[int, Meta(ge=0, le=86_400)]
 DESK = "http://127.0.0.1:9808"
 """Where thrashold's desk listens unless it is told otherwise."""
@@ -101,6 +102,11 @@ class PackSettings:
     def rendering(self) -> Rendering:
         """How expressions are written."""
         return Rendering(self.thresholds, self.cluster_labels, self.selector, self.lookback, recorded=True)
+
+    @property
+    def lookback_seconds(self) -> float:
+        """``lookback`` as a number."""
+        return float(self.lookback[:-1]) * _UNIT_SECONDS[self.lookback[-1]]
 
     def of(self, name: str) -> AlertSettings:
         """Of one alert."""

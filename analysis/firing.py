@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,13 +47,33 @@ class Episode:
         return State.FIRING if self.fired_at is not None and at >= self.fired_at else State.PENDING
 
 
-def episodes(
-    times: ArrayLike, holds: ArrayLike, *, for_seconds: float = 0.0, keep_firing_seconds: float = 0.0
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """What a Prometheus that was started anew takes from what it wrote before: its flags of the same names, in seconds.
+
+    ``grace_seconds``: ``--rules.alert.for-grace-period``; an alert whose ``for`` is shorter just waits anew, and none
+    that waited before fires sooner than so. ``outage_seconds``: ``--rules.alert.for-outage-tolerance``.
+    """
+
+    grace_seconds: float = 600.0
+    outage_seconds: float = 3600.0
+
+
+def episodes(  # noqa: PLR0913 -- what a rule says, and what befell its Prometheus
+    times: ArrayLike,
+    holds: ArrayLike,
+    *,
+    for_seconds: float = 0.0,
+    keep_firing_seconds: float = 0.0,
+    restarts: Sequence[float] = (),
+    restoring: Restoring = Restoring(),
 ) -> tuple[Episode, ...]:
     """All of one series, in order. ``times``: shape (n,), evaluations in seconds, rising, exact to the millisecond.
 
-    ``holds``: shape (n,), whether there was a result at each. Raises ValueError: shapes that differ, times that don't
-    rise, durations below 0. It takes time by how often the result comes and goes, not by how long the history is.
+    ``holds``: shape (n,), whether there was a result at each. ``restarts``: when Prometheus was started anew, in
+    seconds; what is pending or fires then ends at the next evaluation, where another episode may begin at once. Raises
+    ValueError: shapes that differ, times that don't rise, durations below 0. It takes time by how often the result
+    comes and goes, not by how long the history is.
     """
     at = np.rint(np.asarray(times, dtype=np.float64) * _MILLISECONDS).astype(np.int64)
     results = np.asarray(holds, dtype=bool)
@@ -63,7 +84,11 @@ def episodes(
     if for_seconds < 0 or keep_firing_seconds < 0:
         raise ValueError("for_seconds and keep_firing_seconds can't be below 0")
     wait, keep = round(for_seconds * _MILLISECONDS), round(keep_firing_seconds * _MILLISECONDS)
-    return tuple(_episodes(at, _stretches(results), wait, keep))
+    if not len(restarts):
+        return tuple(_episodes(at, _stretches(results), wait, keep))
+    begins = np.searchsorted(at, np.rint(np.asarray(restarts, dtype=np.float64) * _MILLISECONDS))
+    inner = sorted({int(place) for place in begins} - {0, len(at)})
+    return tuple(_over_restarts(at, results, (wait, keep), [0, *inner, len(at)], restoring))
 
 
 def state(history: Sequence[Episode], at: float) -> State:
@@ -73,6 +98,78 @@ def state(history: Sequence[Episode], at: float) -> State:
     )
 
 
+def _over_restarts(
+    at: NDArray[np.int64],
+    results: NDArray[np.bool_],
+    durations: tuple[int, int],
+    bounds: Sequence[int],
+    restoring: Restoring,
+) -> Iterator[Episode]:
+    """Each time that Prometheus was up by itself, with what it restores after its second evaluation."""
+    wait, keep = durations
+    written: _Written | None = None
+    for begin, end in pairwise(bounds):
+        times = at[begin:end]
+        restored = _restored(times, wait, written, restoring) if begin else None
+        found = list(_episodes(times, _stretches(results[begin:end]), wait, keep, restored))
+        for each in found:
+            over = int(at[end]) if each.ended_at is None and end < len(at) else None
+            yield Episode(each.active_at, each.fired_at, _seconds(over)) if over is not None else each
+        written = _last_written(times, found, restored, written)
+
+
+_RESTORES_AFTER = 2
+"""Evaluations after a start; from the next one on, alerts are written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The last sample of ALERTS_FOR_STATE: when it was written, and since when it has the alert active."""
+
+    at: int
+    active: int
+
+
+def _restored(
+    times: NDArray[np.int64], wait: int, written: _Written | None, restoring: Restoring
+) -> int | None:
+    """Since when an alert that is active after the second evaluation is taken to be; None: since it is."""
+    grace = round(restoring.grace_seconds * _MILLISECONDS)
+    if written is None or wait < grace or len(times) < _RESTORES_AFTER:
+        return None
+    now = int(times[_RESTORES_AFTER - 1])
+    if now - written.at > round(restoring.outage_seconds * _MILLISECONDS):
+        return None
+    # whole seconds are what is written, and what the time of a sample is taken for
+    down = written.at // _MILLISECONDS * _MILLISECONDS
+    left = wait - (down - written.active)
+    if left <= 0:
+        return written.active
+    return now + grace - wait if left < grace else written.active + now - down
+
+
+def _last_written(
+    times: NDArray[np.int64],
+    found: Sequence[Episode],
+    restored: int | None,
+    before: _Written | None,
+) -> _Written | None:
+    """After a time of being up; None: it was written that there is no alert any more."""
+    if len(times) <= _RESTORES_AFTER:
+        return before
+    first = times[_RESTORES_AFTER] / _MILLISECONDS
+    seen = [each for each in found if each.ended_at is None or each.ended_at > first]
+    if not seen:
+        return before
+    last = seen[-1]
+    if last.ended_at is not None:
+        return None
+    active = round(last.active_at * _MILLISECONDS)
+    if restored is not None and last.active_at <= times[_RESTORES_AFTER - 1] / _MILLISECONDS:
+        active = restored
+    return _Written(int(times[-1]), active // _MILLISECONDS * _MILLISECONDS)
+
+
 def _stretches(results: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Places from which on there are results in a row, and where there are none any more."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], results, [False]))))
@@ -80,7 +177,11 @@ def _stretches(results: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _episodes(
-    at: NDArray[np.int64], stretches: list[tuple[int, int]], wait: int, keep: int
+    at: NDArray[np.int64],
+    stretches: list[tuple[int, int]],
+    wait: int,
+    keep: int,
+    restored: int | None = None,
 ) -> Iterator[Episode]:
     active: int | None = None
     fired: int | None = None
@@ -89,6 +190,9 @@ def _episodes(
             active = int(at[begin])
         if fired is None:
             first = begin + int(np.searchsorted(at[begin:end], active + wait))
+            if restored is not None and begin < _RESTORES_AFTER <= min(first, end):
+                later = at[_RESTORES_AFTER:end]
+                first = _RESTORES_AFTER + int(np.searchsorted(later, restored + wait))
             fired = int(at[first]) if first < end else None
         following = stretches[place + 1][0] if place + 1 < len(stretches) else len(at)
         over = _end(at, (end, following), keep if fired is not None else 0)

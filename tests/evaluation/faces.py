@@ -10,7 +10,6 @@ are shipped, and once with medians of what was seen, so that conditions change a
 
 from __future__ import annotations
 
-import math
 import random
 import sys
 import tempfile
@@ -23,13 +22,14 @@ import numpy as np
 
 from alerts.alert import Alert, Expression
 from alerts.catalogue import ALERTS
-from alerts.conditions import All, Compare, Condition, OnGpus, Reading, Rendering, Unless
+from alerts.conditions import All, Compare, Condition, OnGpus, Reading, Rendering, Unless, leaves
 from alerts.thresholds import THRESHOLDS, Thresholds
+from analysis.backtest.subjects import Subject, Subjects, series_name
+from analysis.frame import Frame, Key, on_grid
 from drill.playing.play import Play
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting
-from exporter.derive.inventory import ENGINE_GPU_INFO
-from exporter.signal import PEAK_SUFFIX, Kind, Scope
+from exporter.signal import PEAK_SUFFIX, Kind
 from tests.bench.report import line
 from tests.support.prometheus import Prometheus, openmetrics, serving
 
@@ -46,8 +46,6 @@ Labels = tuple[tuple[str, str], ...]
 Row = dict[int, float]
 Data = dict[tuple[str, Labels], Row]
 """By name and labels: values by the time they were scraped."""
-Named = Mapping[str, Sequence[tuple[Mapping[str, str], Row]]]
-"""The same by name."""
 
 
 def scraped(cluster: str, scenario: str, setting: Setting, seconds: int | None, seed: int) -> Data:
@@ -108,45 +106,6 @@ def _gaps(times: Sequence[int], chance: random.Random, often: float) -> Iterator
             yield at
 
 
-@dataclass(frozen=True)
-class Subject:
-    """One subject's values at the instants, as ``Values``: the largest of all series that share its labels."""
-
-    named: Named
-    labels: Mapping[str, str]
-    instants: Sequence[int]
-
-    def of(self, reading: Reading) -> np.ndarray:
-        """See Values. NaN: nothing was scraped within the lookback."""
-        rows = list(self._rows(reading))
-        held = np.full(len(self.instants), math.nan)
-        for place, at in enumerate(self.instants):
-            newest = [
-                _newest(row, at) for row, owner in rows if owner is None or _newest(owner, at) is not None
-            ]
-            held[place] = max((value for value in newest if value is not None), default=math.nan)
-        return held
-
-    def _rows(self, reading: Reading) -> Iterator[tuple[Row, Row | None]]:
-        """Series of a reading, those of GPUs with what tells that the engine runs on them."""
-        name = reading.signal.full_name + (PEAK_SUFFIX if reading.peak else "")
-        wanted = {"cluster", *reading.signal.scope.labels} & self.labels.keys()
-        for told, row in self.named.get(name, ()):
-            if all(told[label] == self.labels[label] for label in wanted) and all(
-                told[label] == value for label, value in reading.where
-            ):
-                owned = reading.signal.scope is Scope.GPU and "engine" in self.labels
-                yield row, self._owner(told["uuid"]) if owned else None
-
-    def _owner(self, uuid: str) -> Row:
-        here = {name: self.labels[name] for name in ("cluster", "engine")} | {"uuid": uuid}
-        return next((row for told, row in self.named.get(ENGINE_GPU_INFO.full_name, ()) if told == here), {})
-
-
-def _newest(row: Row, at: int) -> float | None:
-    return next((row[then] for then in range(at, at - LOOKBACK, -1) if then in row), None)
-
-
 def sound(condition: Condition) -> bool:
     """Whether the largest value of each reading is all that it takes.
 
@@ -189,14 +148,13 @@ def compared(alert: Alert, data: Data, server: Prometheus, thresholds: Threshold
         tuple(dict(labels).get(name, "") for name in names): {int(at) for at in row}
         for labels, row in told.items()
     }
+    known = Subjects(frame(data), cluster_labels=rendering.cluster_labels, lookback_seconds=LOOKBACK)
+    found = {tuple(each.labels.values()) for each in known.of(condition)}
     asked = subjects(names, data)
-    named: dict[str, list[tuple[Mapping[str, str], Row]]] = {}
-    for (name, labels), row in data.items():
-        named.setdefault(name, []).append((dict(labels), row))
-    differ = [f"{alert.name}: {subject} is told of, and isn't there" for subject in said.keys() - asked]
+    differ = [f"{alert.name}: {subject} is told of, and isn't there" for subject in said.keys() - found]
     true = 0
     for subject in sorted(asked):
-        values = Subject(named, dict(zip(names, subject, strict=True)), instants)
+        values = Subject(known, dict(zip(names, subject, strict=True)))
         truth = np.broadcast_to(condition.holds(values, thresholds), len(instants))
         holds = {at for at, is_true in zip(instants, truth, strict=True) if is_true}
         true += len(holds)
@@ -209,6 +167,18 @@ def grid(data: Data) -> list[int]:
     """Instants at which rules are evaluated, from before the first scrape to when the last is forgotten."""
     last = max(at for row in data.values() for at in row)
     return list(range(START, last + 2 * LOOKBACK, STEP))
+
+
+def frame(data: Data) -> Frame:
+    """The same as an analysis has it."""
+    instants = np.asarray(grid(data), dtype=np.float64)
+    values = np.empty((len(instants), len(data)), order="F")
+    for place, row in enumerate(data.values()):
+        times = sorted(row)
+        values[:, place] = on_grid(
+            instants, np.asarray(times, np.float64), np.asarray([row[at] for at in times]), STEP
+        )
+    return Frame(instants, float(STEP), tuple(Key(name, labels) for name, labels in data), values)
 
 
 def subjects(names: Sequence[str], data: Data) -> set[tuple[str, ...]]:
@@ -232,22 +202,13 @@ def medians(data: Data, alerts: Iterable[Alert]) -> Thresholds:
 
 
 def _values(reading: Reading, data: Data) -> list[float]:
-    name = reading.signal.full_name + (PEAK_SUFFIX if reading.peak else "")
+    name = series_name(reading)
     return [
         value
         for (called, labels), row in data.items()
         if called == name and set(reading.where) <= set(labels)
         for value in row.values()
     ]
-
-
-def leaves(condition: Condition) -> list[Compare]:
-    """All comparisons of a tree."""
-    if isinstance(condition, Compare):
-        return [condition]
-    if isinstance(condition, OnGpus):
-        return [condition.of_gpu]
-    return [leaf for part in getattr(condition, "parts", ()) for leaf in leaves(part)]
 
 
 def two_clusters(scenarios: tuple[str, str], setting: Setting, seconds: int | None = None) -> Data:

@@ -53,13 +53,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert rule; ``for_seconds`` is 0 where it waits for nothing."""
+    """An alert rule; ``for_seconds`` is 0 where it waits for nothing, ``keep_firing_seconds`` where it ends at once."""
 
     name: str
     at: int
     for_seconds: float
     labels: Mapping[str, Scalar]
     annotations: Mapping[str, Scalar]
+    keep_firing_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ class _Reading:
                 self._duration(node, "for") or 0.0,
                 node.scalars("labels"),
                 node.scalars("annotations"),
+                self._duration(node, "keep_firing_for") or 0.0,
             )
         expression = Expression.of(source, expr)
         return Query(source, expression, node.at, node.end, found, record or "", group, first)
