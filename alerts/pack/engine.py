@@ -9,21 +9,16 @@ from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
-from alerts.recording_presence import ENGINE_THERE, USAGE_THERE
+from alerts.recording_ill import DEADLOCKS, DOWN, FREEZES, RESTARTING
+from alerts.recording_presence import USAGE_THERE
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.ranks import ENGINE_INFO, IMBALANCE, RESTARTS
-from exporter.derive.stalls import DEADLOCKED, FROZEN
-from exporter.source_signals import SOURCE_UP
+from exporter.derive.ranks import ENGINE_INFO, IMBALANCE
 
 _ENGINE = ENGINE_INFO.scope.labels
 
 
 def _down(rendering: Rendering) -> str:
-    """A source that none who reads it can read, and that was an engine within six hours: its name is the engine's."""
-    on = by(rendering, _ENGINE)
-    read = f'label_replace({gauge(rendering, SOURCE_UP)}, "engine", "$1", "source", "(.*)")'
-    was = f"last_over_time({ENGINE_THERE.name}[6h])"
-    return f"max by ({on}) ({read}) == 0\nand on ({on})\n({was})"
+    return f"{DOWN.read(rendering)} == 0"
 
 
 ENGINE_DOWN = Alert(
@@ -40,7 +35,7 @@ ENGINE_FROZEN = Alert(
     "EngineFrozen",
     Severity.PAGE,
     Cause.ENGINE_FROZEN,
-    Compare(Reading(FROZEN), ">=", 1.0),
+    FREEZES,
     "{{ $labels.engine }} stands still with sequences in it",
     "Nothing has moved for far longer than its longest prefill, though its front end still takes requests.",
     for_seconds=0,
@@ -51,7 +46,7 @@ ENGINE_DEADLOCKED = Alert(
     "EngineDeadlocked",
     Severity.PAGE,
     Cause.ENGINE_DEADLOCKED,
-    Compare(Reading(DEADLOCKED), ">=", 1.0),
+    DEADLOCKS,
     "{{ $labels.engine }}: requests wait and none runs",
     "For a minute requests have waited while nothing ran: the scheduler can let nobody in, or has stopped.",
     for_seconds=0,
@@ -61,9 +56,8 @@ ENGINE_DEADLOCKED = Alert(
 
 
 def _restarting(rendering: Rendering) -> str:
-    name = RESTARTS.full_name + rendering.matchers()
     line = number(rendering.thresholds.engine_restarts)
-    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {line}"
+    return f"{RESTARTING.read(rendering)} >= {line}"
 
 
 ENGINE_RESTARTING = Alert(

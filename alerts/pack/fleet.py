@@ -16,7 +16,7 @@ from alerts.pack.explaining import KEPT_SECONDS, REDUCED, STUCK
 from alerts.pack.promql import by
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED
 from alerts.pack.wording import PERCENT
-from alerts.recording_presence import ENGINE_THERE
+from alerts.recording_presence import ENGINES_LATELY
 from exporter.derive.ranks import ENGINE_INFO
 
 _ENGINE = ENGINE_INFO.scope.labels
@@ -30,9 +30,8 @@ def _share(alerts: tuple[Alert, ...], rendering: Rendering) -> str:
     """Of the engines that were there within half an hour: those of which one of the alerts is true."""
     cluster, engine = by(rendering, ()), by(rendering, _ENGINE)
     ill = " or ".join(f"group by ({engine}) ({alert.promql(rendering)})" for alert in alerts)
-    every = f"count by ({cluster}) (last_over_time({ENGINE_THERE.name}[30m]))"
     line = number(rendering.thresholds.fleet_share_ratio)
-    return f"count by ({cluster}) ({ill})\n/ on ({cluster})\n{every} >= {line}"
+    return f"count by ({cluster}) ({ill})\n/ on ({cluster})\n{ENGINES_LATELY.name} >= {line}"
 
 
 MANY_ENGINES_STUCK = Alert(

@@ -10,7 +10,7 @@ from alerts.conditions import All, Compare, Reading, Rendering, number
 from alerts.pack.explaining import STANDSTILL, STUCK, THRASH
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, DURATION, PERCENT
-from alerts.recording_presence import PREFIX_HITS_THEN
+from alerts.recording_presence import PREFIX_HITS_PAID
 from alerts.recording_slo import BASE_WINDOW, EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
 from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS
@@ -61,11 +61,10 @@ LONG_PROMPTS_OVER_QUOTA = Alert(
 
 
 def _collapsed(rendering: Rendering) -> str:
-    """Low now, and within six hours the cache did pay: twice the line for a quarter of the time at least."""
+    """Low now, and within six hours the cache did pay."""
     on, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
     now = f"max by ({on}) ({gauge(rendering, PREFIX_HITS)}) < {number(low)}"
-    paid = f"quantile_over_time(0.75, {PREFIX_HITS_THEN.name}[6h] offset 2m)"
-    return f"{now}\nand on ({on})\n({paid} > {number(2 * low)})"
+    return f"{now}\nand on ({on})\n({PREFIX_HITS_PAID.name})"
 
 
 PREFIX_HITS_COLLAPSED = Alert(

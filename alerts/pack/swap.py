@@ -8,9 +8,10 @@ from alerts.conditions import All, Compare, Reading
 from alerts.pack.cache import PREEMPTING
 from alerts.pack.explaining import KEPT_SECONDS
 from alerts.pack.wording import AN_ENGINE, PERCENT, either
+from alerts.recording_ill import SWAPS
 from exporter.derive.preemption import THRASHING
 from exporter.derive.ranks import ENGINE_INFO
-from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED, SWAPPED
+from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED
 
 KV_SWAP_ENABLED = Alert(
     "KvSwapEnabled",
@@ -28,7 +29,7 @@ KV_SEQUENCES_SWAPPED = Alert(
     "KvSequencesSwapped",
     Severity.PAGE,
     Cause.SWAP_THRASH,
-    Compare(Reading(SWAPPED), ">", "swapped_sequences"),
+    SWAPS,
     "{{ $labels.engine }}: "
     + either("eq $value 1.0", "a sequence is", '{{ $value | printf "%.0f" }} sequences are')
     + " swapped out",

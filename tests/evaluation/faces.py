@@ -23,7 +23,7 @@ import numpy as np
 
 from alerts.alert import Alert, Expression
 from alerts.catalogue import ALERTS
-from alerts.conditions import All, Compare, Condition, OnGpus, Reading, Rendering, Unless
+from alerts.conditions import All, Compare, Condition, OnGpus, Reading, Recorded, Rendering, Unless
 from alerts.thresholds import THRESHOLDS, Thresholds
 from drill.playing.play import Play
 from drill.scenarios.catalogue import SCENARIOS
@@ -154,6 +154,8 @@ def sound(condition: Condition) -> bool:
     """
     if isinstance(condition, Compare | OnGpus):
         return True
+    if isinstance(condition, Recorded):
+        return sound(condition.of)
     if isinstance(condition, All | Unless):
         narrower = [part for part in condition.parts if set(part.scope.labels) > set(condition.scope.labels)]
         if any(not isinstance(part, Compare) or part.operator not in {">", ">="} for part in narrower):
@@ -247,6 +249,8 @@ def leaves(condition: Condition) -> list[Compare]:
         return [condition]
     if isinstance(condition, OnGpus):
         return [condition.of_gpu]
+    if isinstance(condition, Recorded):
+        return leaves(condition.of)
     return [leaf for part in getattr(condition, "parts", ()) for leaf in leaves(part)]
 
 
