@@ -68,7 +68,7 @@ KV_THRASHING = Alert(
     "So few tokens come between preemptions that the engine works mostly for what it throws away.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("KvSequencesSwapped", "KvOffloadThrash", "EngineDown"),
+    quiet_under=("KvSequencesSwapped", "KvOffloadThrash"),
 )
 KV_PING_PONG = Alert(
     "KvPingPong",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering, number
-from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS
+from alerts.pack.explaining import CAPACITY_GONE, FLEET_WIDE, KEPT_SECONDS
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
@@ -23,13 +23,16 @@ def _down(rendering: Rendering) -> str:
 
 ENGINE_DOWN = Alert(
     "EngineDown",
-    Severity.PAGE,
+    Severity.WARNING,
     Cause.ENGINE_DOWN,
     Expression(_down, _ENGINE),
     "{{ $labels.engine }} answers no more",
-    "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others.",
+    "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others. Where it"
+    " is much of the fleet, CapacityGone pages.",
     for_seconds=60,
     keep_firing_seconds=KEPT_SECONDS,
+    consequence_of=(CAPACITY_GONE,),
+    brought_by=("GpuLost",),
 )
 ENGINE_FROZEN = Alert(
     "EngineFrozen",
@@ -40,7 +43,6 @@ ENGINE_FROZEN = Alert(
     "Nothing has moved for far longer than its longest prefill, though its front end still takes requests.",
     for_seconds=0,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown",),
 )
 ENGINE_DEADLOCKED = Alert(
     "EngineDeadlocked",
@@ -51,7 +53,7 @@ ENGINE_DEADLOCKED = Alert(
     "For a minute requests have waited while nothing ran: the scheduler can let nobody in, or has stopped.",
     for_seconds=0,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown", "EngineFrozen"),
+    quiet_under=("EngineFrozen",),
 )
 
 

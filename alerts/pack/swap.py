@@ -37,7 +37,6 @@ KV_SEQUENCES_SWAPPED = Alert(
     " let in meanwhile.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown",),
 )
 KV_OFFLOAD_THRASH = Alert(
     "KvOffloadThrash",
@@ -53,7 +52,6 @@ KV_OFFLOAD_THRASH = Alert(
     " through.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown",),
 )
 SWAP_POOL_FILLING = Alert(
     "SwapPoolFilling",
@@ -66,6 +64,5 @@ SWAP_POOL_FILLING = Alert(
     f"{AN_ENGINE}: swap pool {PERCENT} full, and the engine dies when it is",
     "vLLM's V0 engine ends with an error as soon as it has to swap and the pool on the host is full.",
     for_seconds=0,
-    quiet_under=("EngineDown",),
 )
 SWAP = (KV_SWAP_ENABLED, KV_SEQUENCES_SWAPPED, KV_OFFLOAD_THRASH, SWAP_POOL_FILLING)
