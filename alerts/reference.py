@@ -58,10 +58,11 @@ that calls when nothing has come for some minutes. For Prometheus's operator: `k
 deploy/prometheus/thrashold.prometheusrule.yml`, with the labels that its `ruleSelector` wants. To see alerts fire
 before they have to: [drill.md](drill.md#how-to-run-a-drill).
 
-What **pages** is pain, with its cause: users wait, an engine or a GPU is gone, most of the work is thrown away. Causes
-by themselves are **warnings**. **info** reaches nobody. In Alertmanager's example an alert is silent while one that
-explains it fires for the same subject, and its consequences are in its whole cluster. A page goes out at
-once, one for each cluster and alert; warnings wait for two minutes, and go together by cluster and cause.
+What **pages** is pain, with its cause: users wait, a GPU or a tenth of the fleet is gone, most of the work is thrown
+away. Causes by themselves are **warnings**, and so is one engine of many that is down: the others carry its requests.
+**info** reaches nobody. In Alertmanager's example an alert is silent while one that explains it fires for the same
+subject, and its consequences are in its whole cluster. A page goes out at once, one for each cluster and alert;
+warnings wait for two minutes, and go together by cluster and cause.
 
 Rules read gauges through a minute of failed scrapes, group by what tells one subject from another, so that a sidecar
 that is scraped twice makes one alert, and keep the cluster's labels in every join.

@@ -32,7 +32,7 @@ ENGINE_DOWN = Alert(
     for_seconds=60,
     keep_firing_seconds=KEPT_SECONDS,
     consequence_of=(CAPACITY_GONE,),
-    brought_by=("GpuLost",),
+    brought_by=("GpuLost", "EngineRestarting"),
 )
 ENGINE_FROZEN = Alert(
     "EngineFrozen",

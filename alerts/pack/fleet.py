@@ -80,9 +80,9 @@ CAPACITY_IS_GONE = Alert(
     Expression(_capacity_gone, ()),
     f"{PERCENT} of the fleet's engines are down",
     "So much of the fleet is gone that the others may not carry what it did; of a small fleet one engine is enough.",
-    for_seconds=60,
+    for_seconds=90,  # an engine that is started again takes less, and another may fail to answer meanwhile
     keep_firing_seconds=KEPT_SECONDS,
-    brought_by=("GpuLost",),
+    brought_by=("GpuLost", "EngineRestarting"),
     counts=(ENGINE_DOWN.name,),
     worst=_which,
 )

@@ -214,7 +214,7 @@ def _why(times: _Times) -> str:
     slow, preempted = times.ever_slow, times.preempted
     if slow is None or preempted is None or slow >= preempted:
         return ""
-    return f": prompts that are computed whole stop decodes {preempted - slow:.0f} s before anything is preempted"
+    return f": prefills hold up decodes {preempted - slow:.0f} s before anything is preempted"
 
 
 def _first(truth: Mapping[str, Any], columns: Sequence[str]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from alerts.catalogue import ALERTS
 from tests.evaluation.bars import Verdict
 from tests.evaluation.live_figures import (
     LEAD_ON_A_RAMP_SECONDS,
@@ -11,6 +12,7 @@ from tests.evaluation.live_figures import (
     PAGE_WITHIN_SECONDS,
     SLOW_SECONDS,
 )
+from tests.evaluation.reach import UNREACHED
 
 _HEAD = f"""# The pack over the drill
 
@@ -32,8 +34,8 @@ still fires at a run's end goes on for three minutes.
 | recordings of a real engine under contention | cache pressure at most |
 
 The bar about p99 TPOT is judged to the letter: from the onset on, in each second that the sidecar recorded, whatever
-made it. It is missed where prompts that are computed whole stop decodes for some seconds before anything is preempted:
-no rule about swapping can come before that, and users feel it all the same. So the same is told beside it from the
+made it. It is missed where prefills (on V0 of prompts computed whole) hold up decodes before anything is preempted: no
+rule about swapping can come before that, and users feel it all the same. So the same is told beside it from the
 first preemption on, which is what that page can be about.
 
 What else is told than an alert of what is wrong is a consequence where the pack names it as one and what explains it
@@ -90,10 +92,16 @@ def page(verdicts: Sequence[Verdict]) -> str:
             "|---|---|---|---|---|",
             *(_load_row(each) for each in loaded),
         ]
+    lines += ["", "## Alerts that fire in none of these runs", "", *_silent_everywhere(verdicts)]
     if missed:
         lines += ["", "## Missed", ""]
         lines += [f"- {verdict.title}: {'; '.join(verdict.missed)}" for verdict in missed]
     return "\n".join(lines) + "\n"
+
+
+def _silent_everywhere(verdicts: Sequence[Verdict]) -> list[str]:
+    fired = {name for verdict in verdicts for name in (*verdict.told, *verdict.silent)}
+    return [f"- {name}: {UNREACHED.get(name, 'not known why')}" for name in ALERTS if name not in fired]
 
 
 def _row(verdict: Verdict) -> str:

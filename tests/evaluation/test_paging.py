@@ -99,7 +99,7 @@ def test_p99_tpot_above_2_s_is_held_against_the_page_whatever_made_it_and_why_is
     page = Notification("page", 1120.0, (swapped.labels,), ())
     verdict = judge("incident", told, Evaluated([swapped], 1000.0, 1900.0), [page], seen)
     assert (verdict.thrash, verdict.ever_slow, verdict.slow) == (100.0, 50.0, 200.0)
-    why = "prompts that are computed whole stop decodes 50 s before anything is preempted"
+    why = "prefills hold up decodes 50 s before anything is preempted"
     (missed,) = verdict.missed
     assert missed == f"the page comes 70 s after p99 TPOT first passes 2 s, 50 s after the onset: {why}"
     (row,) = (line for line in written([verdict]).splitlines() if line.startswith("| incident | 100 s"))
