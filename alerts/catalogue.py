@@ -17,6 +17,7 @@ from alerts.recording import RecordingGroup
 from alerts.recording_fleet import FLEET
 from alerts.recording_gpus import GPUS
 from alerts.recording_ill import ENGINES_NOW, SWAPPING_NOW, THRASHING_NOW
+from alerts.recording_links import LINKS
 from alerts.recording_presence import HISTORY, PRESENCE
 from alerts.recording_slo import SLO
 from alerts.recording_watching import SIDECARS_NOW
@@ -37,6 +38,7 @@ RECORDINGS: Mapping[str, RecordingGroup] = {
     "presence": PRESENCE,
     "history": HISTORY,
     "gpus": GPUS,
+    "links": LINKS,
     "fleet": FLEET,
     "thrashing": THRASHING_NOW,
     "swapping": SWAPPING_NOW,
