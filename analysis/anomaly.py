@@ -1,0 +1,164 @@
+"""What was unusual in a series, and when: flags for people, and scores of each instant for benchmarks.
+
+    findings = of_frame(history.frame)
+    for flag in findings.flags:
+        print(flag.words)       # kv_usage_ratio of engine-0 rose to 0.99; 0.42 to 0.58 was usual; 14 spreads above; ...
+
+A flag is an interval outside what was usual. It ends where the series returns to that: a return is no flag of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from analysis.frame import Frame, Key, Values
+from analysis.robust import scale
+from exporter.signal import PREFIX
+
+_SPREADS = 8.0
+"""How far outside the middle a value has to be, in spreads."""
+_LEAST_INSTANTS = 60
+"""What is usual isn't known from fewer."""
+
+
+class Kind(enum.StrEnum):
+    """What a series did."""
+
+    SPIKE = "spike"
+    """It rose, and came back."""
+    DROP = "drop"
+    """It fell, and came back."""
+    LEVEL_UP = "level-up"
+    """It rose, and was still there at the end of what is known."""
+    LEVEL_DOWN = "level-down"
+    """It fell, and was still there at the end of what is known."""
+
+    @property
+    def upwards(self) -> bool:
+        """Whether it rose."""
+        return self in {Kind.SPIKE, Kind.LEVEL_UP}
+
+
+class Baseline(enum.StrEnum):
+    """What a value was held against."""
+
+    BEFORE = "before"
+    """What the series was worth before."""
+    HOUR_OF_WEEK = "hour-of-week"
+    """What it was worth at this hour of other weeks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """An interval in which a series was outside what was usual.
+
+    ``start``: the first instant outside; ``end``: the first that is usual again, or None where it never was within
+    what is known; ``last``: the last instant outside. Seconds since the epoch. ``value``: the one furthest outside, at
+    ``worst_at``, in the series' unit; of a counter its rate per second. ``low`` and ``high``: what was usual.
+    ``score``: how far outside of that ``value`` was, in spreads of what is usual.
+    """
+
+    key: Key
+    kind: Kind
+    start: float
+    last: float
+    end: float | None
+    worst_at: float
+    value: float
+    low: float
+    high: float
+    score: float
+    baseline: Baseline
+    is_rate: bool = False
+
+    @property
+    def words(self) -> str:
+        """All of it in one line, times in UTC."""
+        name = self.key.name.removeprefix(PREFIX) + (" per second" if self.is_rate else "")
+        whose = " ".join(text for _, text in self.key.labels)
+        verb, side = ("rose", "above") if self.kind.upwards else ("fell", "below")
+        ended = f"to {_clock(self.end)}" if self.end is not None else "and was still there at the end"
+        return (
+            f"{name}{f' of {whose}' if whose else ''} {verb} to {self.value:.3g};"
+            f" {self.low:.3g} to {self.high:.3g} was usual; {self.score:.0f} spreads {side};"
+            f" {_clock(self.start)} {ended}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One series that was looked at. ``left_out``: why it can't be judged, empty where it was."""
+
+    key: Key
+    baseline: Baseline
+    flags: tuple[Flag, ...] = ()
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All series of a frame, in its order."""
+
+    series: tuple[Looked, ...]
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        """Of all series, in order of time."""
+        found = (flag for each in self.series for flag in each.flags)
+        return tuple(sorted(found, key=lambda flag: (flag.start, flag.key)))
+
+
+def of_frame(frame: Frame) -> Findings:
+    """Look at each series by itself."""
+    return Findings(
+        tuple(look(key, values, frame.times, frame.step_seconds) for key, values in frame.columns())
+    )
+
+
+def flags(values: Values, times: Values, step_seconds: float, key: Key) -> tuple[Flag, ...]:
+    """Of one series: ``values`` and ``times`` of shape (n,), ``step_seconds`` apart, NaN where not known."""
+    return look(key, values, times, step_seconds).flags
+
+
+def look(key: Key, values: Values, times: Values, step_seconds: float) -> Looked:
+    """The same, with what the series was held against and why it may not have been."""
+    del step_seconds
+    known = np.flatnonzero(~np.isnan(values))
+    if len(known) < _LEAST_INSTANTS:
+        return Looked(key, Baseline.BEFORE, left_out="too few instants are known")
+    usual = scale(values[known[:_LEAST_INSTANTS]])
+    assert usual is not None
+    spread = usual.spread or 1.0
+    away = (values - usual.middle) / spread
+    outside = np.abs(np.nan_to_num(away)) > _SPREADS
+    found = []
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False]))))
+    for begin, over in edges.reshape(-1, 2):
+        worst = int(begin) + int(np.argmax(np.abs(away[begin:over])))
+        ended = over < len(values)
+        up = away[worst] > 0
+        kind = (Kind.SPIKE if ended else Kind.LEVEL_UP) if up else (Kind.DROP if ended else Kind.LEVEL_DOWN)
+        found.append(
+            Flag(
+                key,
+                kind,
+                float(times[begin]),
+                float(times[over - 1]),
+                float(times[over]) if ended else None,
+                float(times[worst]),
+                float(values[worst]),
+                usual.middle - spread,
+                usual.middle + spread,
+                float(abs(away[worst])),
+                Baseline.BEFORE,
+            )
+        )
+    return Looked(key, Baseline.BEFORE, tuple(found))
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
