@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values
-from analysis.robust import scale
+from analysis.judged import judged, restarts
+from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX
 
-_SPREADS = 8.0
-"""How far outside the middle a value has to be, in spreads."""
 _LEAST_INSTANTS = 60
 """What is usual isn't known from fewer."""
 
@@ -113,10 +113,13 @@ class Findings:
 
 
 def of_frame(frame: Frame) -> Findings:
-    """Look at each series by itself."""
-    return Findings(
-        tuple(look(key, values, frame.times, frame.step_seconds) for key, values in frame.columns())
-    )
+    """Look at each series by itself, but not around restarts of the engine that it is of."""
+    around = restarts(frame)
+    looked = []
+    for key, values in frame.columns():
+        hidden = around.get(key.label("engine") or key.label("uuid"))
+        looked.append(look(key, values, frame.times, frame.step_seconds, hidden=hidden))
+    return Findings(tuple(looked))
 
 
 def flags(values: Values, times: Values, step_seconds: float, key: Key) -> tuple[Flag, ...]:
@@ -124,40 +127,58 @@ def flags(values: Values, times: Values, step_seconds: float, key: Key) -> tuple
     return look(key, values, times, step_seconds).flags
 
 
-def look(key: Key, values: Values, times: Values, step_seconds: float) -> Looked:
-    """The same, with what the series was held against and why it may not have been."""
-    del step_seconds
-    known = np.flatnonzero(~np.isnan(values))
-    if len(known) < _LEAST_INSTANTS:
-        return Looked(key, Baseline.BEFORE, left_out="too few instants are known")
-    usual = scale(values[known[:_LEAST_INSTANTS]])
-    assert usual is not None
-    spread = usual.spread or 1.0
-    away = (values - usual.middle) / spread
-    outside = np.abs(np.nan_to_num(away)) > _SPREADS
-    found = []
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False]))))
-    for begin, over in edges.reshape(-1, 2):
-        worst = int(begin) + int(np.argmax(np.abs(away[begin:over])))
-        ended = over < len(values)
-        up = away[worst] > 0
-        kind = (Kind.SPIKE if ended else Kind.LEVEL_UP) if up else (Kind.DROP if ended else Kind.LEVEL_DOWN)
-        found.append(
-            Flag(
-                key,
-                kind,
-                float(times[begin]),
-                float(times[over - 1]),
-                float(times[over]) if ended else None,
-                float(times[worst]),
-                float(values[worst]),
-                usual.middle - spread,
-                usual.middle + spread,
-                float(abs(away[worst])),
-                Baseline.BEFORE,
-            )
+def look(
+    key: Key,
+    values: Values,
+    times: Values,
+    step_seconds: float,
+    *,
+    hidden: NDArray[np.bool_] | None = None,
+) -> Looked:
+    """The same, with what the series was held against and why it may not have been.
+
+    ``hidden``: shape (n,), instants that aren't judged.
+    """
+    what = judged(key, values, step_seconds)
+    if what is None:
+        return Looked(key, Baseline.BEFORE, left_out="it is text, a time or a forecast")
+    seen = what.values if hidden is None else np.where(hidden, np.nan, what.values)
+    known = int(np.count_nonzero(~np.isnan(seen)))
+    if known < _LEAST_INSTANTS:
+        return Looked(
+            key, Baseline.BEFORE, left_out=f"{known} instants are known, and {_LEAST_INSTANTS} are needed"
         )
+    if np.nanmin(seen) == np.nanmax(seen):
+        return Looked(key, Baseline.BEFORE)
+    seen = steady(seen, step_seconds)
+    found = (
+        _flag(key, each, seen, times, is_rate=what.is_rate)
+        for each in outside(seen, step_seconds, what.least_spread)
+    )
     return Looked(key, Baseline.BEFORE, tuple(found))
+
+
+def _flag(key: Key, stretch: Stretch, seen: Values, times: Values, *, is_rate: bool) -> Flag:
+    value = float(seen[stretch.worst])
+    score = stretch.score(value)
+    if stretch.back is not None:
+        kind = Kind.SPIKE if score > 0 else Kind.DROP
+    else:
+        kind = Kind.LEVEL_UP if score > 0 else Kind.LEVEL_DOWN
+    return Flag(
+        key,
+        kind,
+        float(times[stretch.first]),
+        float(times[stretch.last]),
+        None if stretch.back is None else float(times[stretch.back]),
+        float(times[stretch.worst]),
+        value,
+        stretch.low,
+        stretch.high,
+        abs(score),
+        Baseline.BEFORE,
+        is_rate,
+    )
 
 
 def _clock(at: float) -> str:
