@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values
+from analysis.hour_of_week import LEAST_WEEKS, SURE_WEEKS, expected, weeks
 from analysis.judged import judged, restarts
 from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX
@@ -151,34 +152,54 @@ def look(
     if np.nanmin(seen) == np.nanmax(seen):
         return Looked(key, Baseline.BEFORE)
     seen = steady(seen, step_seconds)
-    found = (
-        _flag(key, each, seen, times, is_rate=what.is_rate)
-        for each in outside(seen, step_seconds, what.least_spread)
+    series = _Seen(key, seen, times, what.is_rate)
+    found = outside(seen, step_seconds, what.least_spread)
+    if weeks(times, step_seconds) < LEAST_WEEKS:
+        return Looked(key, Baseline.BEFORE, tuple(series.flag(each, Baseline.BEFORE) for each in found))
+    usual = expected(seen, times)
+    others = outside(seen - usual, step_seconds, what.least_spread)
+    if weeks(times, step_seconds) < SURE_WEEKS:
+        # with few weeks an incident of one makes the same hour of another look odd: that one isn't odd by itself
+        others = tuple(each for each in others if any(_meet(each, one) for one in found))
+    moved = (each.moved(float(usual[each.worst])) for each in others)
+    return Looked(
+        key, Baseline.HOUR_OF_WEEK, tuple(series.flag(each, Baseline.HOUR_OF_WEEK) for each in moved)
     )
-    return Looked(key, Baseline.BEFORE, tuple(found))
 
 
-def _flag(key: Key, stretch: Stretch, seen: Values, times: Values, *, is_rate: bool) -> Flag:
-    value = float(seen[stretch.worst])
-    score = stretch.score(value)
-    if stretch.back is not None:
-        kind = Kind.SPIKE if score > 0 else Kind.DROP
-    else:
-        kind = Kind.LEVEL_UP if score > 0 else Kind.LEVEL_DOWN
-    return Flag(
-        key,
-        kind,
-        float(times[stretch.first]),
-        float(times[stretch.last]),
-        None if stretch.back is None else float(times[stretch.back]),
-        float(times[stretch.worst]),
-        value,
-        stretch.low,
-        stretch.high,
-        abs(score),
-        Baseline.BEFORE,
-        is_rate,
-    )
+def _meet(one: Stretch, other: Stretch) -> bool:
+    return one.first <= other.last and other.first <= one.last and one.upwards == other.upwards
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A series as it was judged."""
+
+    key: Key
+    values: Values
+    times: Values
+    is_rate: bool
+
+    def flag(self, stretch: Stretch, baseline: Baseline) -> Flag:
+        value = float(self.values[stretch.worst])
+        if stretch.back is not None:
+            kind = Kind.SPIKE if stretch.upwards else Kind.DROP
+        else:
+            kind = Kind.LEVEL_UP if stretch.upwards else Kind.LEVEL_DOWN
+        return Flag(
+            self.key,
+            kind,
+            float(self.times[stretch.first]),
+            float(self.times[stretch.last]),
+            None if stretch.back is None else float(self.times[stretch.back]),
+            float(self.times[stretch.worst]),
+            value,
+            stretch.low,
+            stretch.high,
+            abs(stretch.score(value)),
+            baseline,
+            self.is_rate,
+        )
 
 
 def _clock(at: float) -> str:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import bottleneck as bn
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.robust import LEAST_OF_MEDIAN
-from analysis.rolling_median import rolling_median
 
 Values = NDArray[np.float64]
 SPREADS_OUT = 4.0
@@ -54,6 +54,11 @@ class Stretch:
     low: float
     high: float
     spread: float
+    upwards: bool
+
+    def moved(self, by: float) -> Stretch:
+        """The same around a level that was taken off before."""
+        return replace(self, low=self.low + by, high=self.high + by)
 
     def score(self, value: float) -> float:
         """How many spreads a value is beyond what was usual; below 0: it is under it."""
@@ -66,9 +71,11 @@ def steady(values: Values, step_seconds: float) -> Values:
     window = int(_STEADY_SECONDS / step_seconds)
     if window < 3:  # noqa: PLR2004 -- of two there is no middle
         return values
-    result = rolling_median(values, window)
-    result[np.isnan(values)] = np.nan
-    return result
+    half = window // 2
+    gap = np.full(half, np.nan)
+    # to the last digit, and so not by analysis.rolling_median: what stood at 0 is to have stood at 0
+    result = bn.move_median(np.concatenate((gap, values, gap)), 2 * half + 1, min_count=1)[2 * half :]
+    return np.where(np.isnan(values), np.nan, result)
 
 
 def outside(values: Values, step_seconds: float, least_spread: float) -> tuple[Stretch, ...]:
@@ -170,7 +177,7 @@ def _stretch(values: Values, begin: int, end: int, band: _Band, side: int) -> li
     worst = begin + int(np.nanargmax(part) if side > 0 else np.nanargmin(part))
     known = np.flatnonzero(~np.isnan(values[last + 1 :]))
     back = last + 1 + int(known[0]) if len(known) else None
-    return [Stretch(first, last, back, worst, band.low, band.high, band.spread)]
+    return [Stretch(first, last, back, worst, band.low, band.high, band.spread, side > 0)]
 
 
 def _merged(found: list[Stretch], values: Values, apart: int) -> list[Stretch]:
@@ -178,16 +185,9 @@ def _merged(found: list[Stretch], values: Values, apart: int) -> list[Stretch]:
     result: list[Stretch] = []
     for each in found:
         before = result[-1] if result else None
-        if (
-            before is not None
-            and each.first - before.last < apart
-            and (values[each.worst] > each.high) == (values[before.worst] > before.high)
-        ):
-            score = abs(each.score(values[each.worst])) > abs(before.score(values[before.worst]))
-            worst = each.worst if score else before.worst
-            result[-1] = Stretch(
-                before.first, each.last, each.back, worst, before.low, before.high, before.spread
-            )
+        if before is not None and each.first - before.last < apart and each.upwards == before.upwards:
+            further = max(before, each, key=lambda one: abs(before.score(float(values[one.worst]))))
+            result[-1] = replace(before, last=each.last, back=each.back, worst=further.worst)
         else:
             result.append(each)
     return result

@@ -21,7 +21,9 @@ def vus_pr(scores: NDArray[np.float64], labels: NDArray[np.bool_], period: int) 
     Raises ValueError: shapes that differ, no label, scores that aren't finite.
     """
     if scores.shape != labels.shape or scores.ndim != 1:
-        raise ValueError(f"scores of shape {scores.shape} and labels of shape {labels.shape}: give one of each")
+        raise ValueError(
+            f"scores of shape {scores.shape} and labels of shape {labels.shape}: give one of each"
+        )
     if not np.isfinite(scores).all():
         raise ValueError("scores have to be finite")
     runs = _runs(labels)
@@ -43,7 +45,7 @@ def _area(
     tolerance: int,
     ranked: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
 ) -> float:
-    """Under the curve of one tolerance. ``ranked``: each point's threshold, points and labelled points found at each."""
+    """Under one tolerance's curve. ``ranked``: each point's threshold, points and labelled points found at each."""
     first, found, inside = ranked
     half = tolerance // 2
     places, weights = _slopes(runs, labels, tolerance)
@@ -78,4 +80,4 @@ def _slopes(
 def _runs(labels: NDArray[np.bool_]) -> NDArray[np.int64]:
     """First and last place of each labelled range, shape (k, 2)."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], labels, [False]))))
-    return edges.reshape(-1, 2) - [0, 1]
+    return np.asarray(edges.reshape(-1, 2) - [0, 1], dtype=np.int64)
