@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values
 from analysis.hour_of_week import LEAST_WEEKS, SURE_WEEKS, expected, weeks
-from analysis.judged import judged, restarts
+from analysis.judged import Judged, judged, restarts
 from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX
 
-_LEAST_INSTANTS = 60
+_LEAST_INSTANTS = 30
 """What is usual isn't known from fewer."""
 
 
@@ -153,11 +153,11 @@ def look(
         return Looked(key, Baseline.BEFORE)
     seen = steady(seen, step_seconds)
     series = _Seen(key, seen, times, what.is_rate)
-    found = outside(seen, step_seconds, what.least_spread)
+    found = _events(what, outside(seen, step_seconds, what.least_spread))
     if weeks(times, step_seconds) < LEAST_WEEKS:
         return Looked(key, Baseline.BEFORE, tuple(series.flag(each, Baseline.BEFORE) for each in found))
     usual = expected(seen, times)
-    others = outside(seen - usual, step_seconds, what.least_spread)
+    others = _events(what, outside(seen - usual, step_seconds, what.least_spread))
     if weeks(times, step_seconds) < SURE_WEEKS:
         # with few weeks an incident of one makes the same hour of another look odd: that one isn't odd by itself
         others = tuple(each for each in others if any(_meet(each, one) for one in found))
@@ -165,6 +165,10 @@ def look(
     return Looked(
         key, Baseline.HOUR_OF_WEEK, tuple(series.flag(each, Baseline.HOUR_OF_WEEK) for each in moved)
     )
+
+
+def _events(what: Judged, found: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+    return tuple(each for each in found if each.upwards or not what.only_up)
 
 
 def _meet(one: Stretch, other: Stretch) -> bool:
