@@ -22,6 +22,7 @@ from analysis.judged import Judged, judged, restarts
 from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX
 
+_COUNTLESS = 1000.0
 _LEAST_INSTANTS = 30
 """What is usual isn't known from fewer."""
 
@@ -82,10 +83,11 @@ class Flag:
         name = self.key.name.removeprefix(PREFIX) + (" per second" if self.is_rate else "")
         whose = " ".join(text for _, text in self.key.labels)
         verb, side = ("rose", "above") if self.kind.upwards else ("fell", "below")
+        far = f"{self.score:.0f}" if self.score < _COUNTLESS else f"over {_COUNTLESS:,.0f}"
         ended = f"to {_clock(self.end)}" if self.end is not None else "and was still there at the end"
         return (
             f"{name}{f' of {whose}' if whose else ''} {verb} to {self.value:.3g};"
-            f" {self.low:.3g} to {self.high:.3g} was usual; {self.score:.0f} spreads {side};"
+            f" {self.low:.3g} to {self.high:.3g} was usual; {far} spreads {side};"
             f" {_clock(self.start)} {ended}"
         )
 
@@ -168,7 +170,7 @@ def look(
 
 
 def _events(what: Judged, found: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
-    return tuple(each for each in found if each.upwards or not what.only_up)
+    return tuple(each for each in found if (what.rises if each.upwards else what.falls))
 
 
 def _meet(one: Stretch, other: Stretch) -> bool:

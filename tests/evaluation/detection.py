@@ -15,10 +15,13 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.anomaly import Findings, of_frame
+from analysis.anomaly import Findings, Flag, of_frame
+from analysis.frame import Frame
 from analysis.history.recorded import recorded
+from analysis.judged import judged
 from analysis.scores import period, scores
 from drill.scenarios.setting import Setting
+from tests.evaluation.detection_others import poly, spectral_residual
 from tests.evaluation.detection_page import page
 from tests.evaluation.labelled import DATA, Labelled, is_there, microsoft, nab, published
 from tests.evaluation.playing import ROOT, Case, play
@@ -56,6 +59,8 @@ class Flagged:
     began: float
     most_of_a_series: int
     most_of_a_signal: int
+    returns: tuple[Flag, ...] = ()
+    """Begun after the end, and worth what the series was worth before the onset: recoveries taken for onsets."""
 
 
 def scored(series: Sequence[Labelled], method: Method = scores) -> Scored:
@@ -82,7 +87,21 @@ def flagged(title: str, recording: Path, onset: float | None, end: float | None)
         began,
         max(by_series, default=0),
         max(by_signal.values(), default=0),
+        _returns(findings, history.frame, onset, end),
     )
+
+
+def _returns(findings: Findings, frame: Frame, onset: float | None, end: float | None) -> tuple[Flag, ...]:
+    if onset is None or end is None:
+        return ()
+    found = []
+    for flag in findings.flags:
+        what = judged(flag.key, frame.column(flag.key), frame.step_seconds)
+        before = what.values[frame.times < onset] if what is not None else np.empty(0)
+        known = before[~np.isnan(before)]
+        if flag.start > end and len(known) and known.min() <= flag.value <= known.max():
+            found.append(flag)
+    return tuple(found)
 
 
 def _drilled(name: str, seed: int) -> Flagged:
@@ -113,9 +132,12 @@ def main() -> None:
         raise click.UsageError(f"{DATA} lacks the labelled series: name their folder in THRASHOLD_SHARED")
     sets: Mapping[str, Sequence[Labelled]] = {"microsoft": microsoft(), "nab": nab()}
     ours = {name: scored(series) for name, series in sets.items()}
-    others = {
-        method: float(np.mean([published()[each.name][method] for each in sets["nab"]])) for method in METHODS
+    others: dict[str, tuple[float | None, float]] = {
+        method: (None, float(np.mean([published()[each.name][method] for each in sets["nab"]])))
+        for method in METHODS
     }
+    for name, method in (("POLY", poly), ("SR", spectral_residual)):
+        others[name] = (scored(sets["microsoft"], method).all, others[name][1])
     days = [_drilled("benign-day", seed) for seed in DAYS]
     runs = [_drilled(name, 1) for name in SCENARIOS] + [_captured(name) for name in CAPTURES]
     PAGE.write_text(page(ours, others, BARS, (days, runs)), encoding="utf-8")
@@ -128,6 +150,7 @@ def main() -> None:
         for each in days
         if each.most_of_a_series > 1
     ]
+    missed += [f"{each.title}: a recovery is flagged: {flag.words}" for each in runs for flag in each.returns]
     for each in missed:
         click.echo(each, err=True)
     if missed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from analysis.anomaly import Findings
+from analysis.anomaly import Findings, Flag
 
 _HEAD = """# Detection, against labels and over the drill
 
@@ -27,18 +27,16 @@ from all of these files.
 _SOURCES = """
 NAB's figures of others are means over the same 16 series of TSB-AD's table (TheDatumOrg/TSB-AD, commit 8763009,
 `uni_mergedTable_VUS-PR.csv`), where methods had their settings tuned on other series. Microsoft's series aren't in it;
-POLY's figure there comes from running its description (`tests/evaluation/test_detection.py`), those of Sub-PCA and SR
-were measured once with TSB-AD's code.
+POLY's and SR's figures there come from running their descriptions (`tests/evaluation/detection_others.py`).
 """
-
-_MICROSOFT = {"POLY": 0.480, "Sub-PCA": 0.576, "SR": 0.597}
 
 _FLAGS = """
 ## Flags
 
 Each run of the drill and each recording of a real engine is looked at as its recorder kept it, once a second. On a day
-on which nothing is wrong a series is to be flagged once at most. `found` is after the onset; flags that begin after the
-end would be recoveries taken for onsets.
+on which nothing is wrong a series is to be flagged once at most. What follows from an incident may begin after what
+made it has ended; a recovery taken for an onset is a flag that begins after the end at a value that the series had
+before the onset.
 """
 
 
@@ -70,11 +68,13 @@ class FlaggedFace(Protocol):
     def most_of_a_series(self) -> int: ...
     @property
     def most_of_a_signal(self) -> int: ...
+    @property
+    def returns(self) -> tuple[Flag, ...]: ...
 
 
 def page(
     ours: Mapping[str, ScoredFace],
-    others: Mapping[str, float],
+    others: Mapping[str, tuple[float | None, float]],
     bars: Mapping[str, float],
     flags: tuple[Sequence[FlaggedFace], Sequence[FlaggedFace]],
 ) -> str:
@@ -89,7 +89,7 @@ def page(
         f"| the half it was developed on | {microsoft.developed:.3f} | {nab.developed:.3f} | |",
         f"| the half held out | {microsoft.held_out:.3f} | {nab.held_out:.3f} | |",
         f"| bar | {bars['microsoft']:g} | {bars['nab']:g} | {bars['mean']:g} |",
-        *(_other(name, score) for name, score in sorted(others.items(), key=lambda one: -one[1])),
+        *(_other(name, *both) for name, both in sorted(others.items(), key=lambda one: -one[1][1])),
         _SOURCES,
         _FLAGS,
         "| run | flags | most of a series | most of a signal of one engine, gateway or GPU |",
@@ -99,26 +99,24 @@ def page(
             for each in days
         ),
         "",
-        "| run | series flagged | first, after the onset | begun after the end | the clearest of them |",
+        "| run | series flagged | first, after the onset | recoveries | the clearest of them |",
         "|---|---|---|---|---|",
         *(_run(each) for each in runs),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _other(name: str, score: float) -> str:
-    there = _MICROSOFT.get(name)
-    if there is None:
-        return f"| {name} | - | {score:.3f} | |"
-    return f"| {name} | {there:.3f} | {score:.3f} | {(there + score) / 2:.3f} |"
+def _other(name: str, microsoft: float | None, nab: float) -> str:
+    if microsoft is None:
+        return f"| {name} | - | {nab:.3f} | |"
+    return f"| {name} | {microsoft:.3f} | {nab:.3f} | {(microsoft + nab) / 2:.3f} |"
 
 
 def _run(run: FlaggedFace) -> str:
     flags = run.findings.flags
     onset = run.began + (run.onset or 0.0)
     after = [flag for flag in flags if flag.start >= onset]
-    late = [flag for flag in flags if run.end is not None and flag.start > run.began + run.end]
     first = f"{after[0].start - onset:.0f} s" if after else "-"
     clearest = max(after, key=lambda flag: flag.score, default=None)
     words = clearest.words if clearest is not None else "-"
-    return f"| {run.title} | {len({flag.key for flag in flags})} | {first} | {len(late)} | {words} |"
+    return f"| {run.title} | {len({flag.key for flag in flags})} | {first} | {len(run.returns)} | {words} |"
