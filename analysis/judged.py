@@ -23,7 +23,15 @@ _DURATION = "_seconds"
 _NOT_JUDGED = ("_info", "_timestamp_seconds", "_created", "_bucket")
 _FORECASTS = frozenset({EXHAUSTION.full_name})
 """They come and go, and say themselves how bad it is."""
-_LEAST = (("_ratio", 0.02), (_DURATION, 0.005), ("_celsius", 2.0), ("_watts", 10.0))
+_LEAST_OF_BYTES = 1e6
+_LEAST = (
+    ("_ratio", 0.02),
+    (_DURATION, 0.005),
+    ("_bytes", _LEAST_OF_BYTES),
+    ("_bytes_per_second", _LEAST_OF_BYTES),
+    ("_celsius", 2.0),
+    ("_watts", 10.0),
+)
 """The least spread of a unit: what nobody would call a change, a quarter of it."""
 _LEAST_OF_A_COUNT = 1.0
 _LEAST_OF_A_STATE = 0.1
@@ -56,8 +64,9 @@ def judged(key: Key, values: Values, step_seconds: float) -> Judged | None:
     first = int(np.argmax(~np.isnan(values))) if len(values) else 0
     late = first * step_seconds > _LATE_SECONDS
     if key.name.endswith(_COUNTER):
-        seconds = max(RATE_SECONDS, step_seconds)
-        return Judged(rate(values, step_seconds), is_rate=True, least_spread=1 / seconds, falls=not late)
+        one = 1 / max(RATE_SECONDS, step_seconds)
+        least = _LEAST_OF_BYTES if key.name.endswith("_bytes_total") else one
+        return Judged(rate(values, step_seconds), is_rate=True, least_spread=least, falls=not late)
     return Judged(
         values,
         is_rate=False,
