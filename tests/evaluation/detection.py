@@ -127,8 +127,14 @@ def overload(capture: str) -> tuple[float, float]:
 
 
 @click.command()
-def main() -> None:
+@click.option(
+    "--if-there", is_flag=True, help="Leave the page as it is where the labelled series aren't at hand."
+)
+def main(if_there: bool) -> None:  # noqa: FBT001 - click calls by name
     """Hold detection to its bars."""
+    if if_there and not is_there():
+        click.echo(f"{DATA} lacks the labelled series: {PAGE.name} stays as it is", err=True)
+        return
     if not is_there():
         raise click.UsageError(f"{DATA} lacks the labelled series: name their folder in THRASHOLD_SHARED")
     sets: Mapping[str, Sequence[Labelled]] = {"microsoft": microsoft(), "nab": nab()}
