@@ -13,11 +13,13 @@ from analysis.anomaly import Baseline, Flag, Kind, flags, look, of_frame
 from analysis.frame import Frame, Key
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gpu_memory import GPU_MEMORY_USED
+from exporter.derive.ranks import RESTARTS
 from exporter.derive.traffic import GENERATION_TOKENS, SEQUENCES
 
 START = 1_800_000_000.0
 USAGE = Key.of(KV_USAGE.full_name, {"engine": "engine-0"})
 BYTES = Key.of(GPU_MEMORY_USED.full_name, {"uuid": "GPU-0"})
+RESTARTS_OF = Key.of(RESTARTS.full_name, {"engine": "engine-0"})
 TOKENS = Key.of(GENERATION_TOKENS.full_name, {"engine": "engine-0"})
 RESTARTED = 1800
 
@@ -125,7 +127,7 @@ def test_a_counter_that_appears_late_or_jumps_over_a_gap_is_no_event() -> None:
 
 
 def frame(**columns: np.ndarray) -> Frame:
-    keys = {"usage": USAGE, "tokens": TOKENS}
+    keys = {"usage": USAGE, "tokens": TOKENS, "restarts": RESTARTS_OF}
     instants = len(next(iter(columns.values())))
     return Frame(
         times(instants), 1.0, tuple(keys[name] for name in columns), np.column_stack(list(columns.values()))
@@ -138,7 +140,9 @@ def test_a_restart_is_no_event_by_itself() -> None:
     usage[RESTARTED - 20 : RESTARTED] = np.nan
     usage[RESTARTED : RESTARTED + 90] = 0.0
     assert of_frame(frame(usage=usage, tokens=tokens)).flags == ()
+    said = np.concatenate((np.zeros(RESTARTED + 15), np.ones(3600 - RESTARTED - 15)))
     steady = counter(np.full(3600, 500.0))
+    assert of_frame(frame(usage=usage, tokens=steady, restarts=said)).flags == ()
     assert [flag.kind for flag in of_frame(frame(usage=usage, tokens=steady)).flags] == [Kind.DROP]
 
 
