@@ -95,12 +95,7 @@ def _inner(
             counts[comes] += 1
             counts[goes] -= 1
             before += (comes < at) - (goes < at)
-            while before > half:
-                at -= 1
-                before -= counts[at]
-            while before + counts[at] <= half:
-                before += counts[at]
-                at += 1
+            at, before = _at_rank(counts, at, before, half)
         out[place] = centres[at]
     return at, before
 
