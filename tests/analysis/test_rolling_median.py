@@ -50,9 +50,9 @@ def test_it_is_the_median_of_what_is_known_to_within_half_a_bin(values: np.ndarr
             continue
         # of two middles the median may be between bins of two parts: the wider half is the bound then
         low, high = np.sort(inside)[[(len(inside) - 1) // 2, len(inside) // 2]]
-        bound = (last - first) / 920
-        bound += (first - known.min()) / 52 if low < first else 0.0
-        bound += (known.max() - last) / 52 if high > last else 0.0
+        bound = (last - first) / 460
+        bound += (first - known.min()) / 26 if low < first else 0.0
+        bound += (known.max() - last) / 26 if high > last else 0.0
         assert abs(each - np.median(inside)) <= bound + 1e-9 * np.abs(known).max()
 
 
@@ -68,7 +68,7 @@ def test_a_column_is_a_series() -> None:
 def test_a_constant_stays_what_it_is_and_a_step_keeps_its_edge() -> None:
     assert (rolling_median(np.full(40, 7.3), 9) == 7.3).all()
     step = np.repeat([0.0, 10.0], 100)
-    assert np.abs(rolling_median(step, 51) - step).max() <= 10 / 919
+    assert np.abs(rolling_median(step, 51) - step).max() <= 10 / 459
 
 
 @pytest.mark.parametrize(
