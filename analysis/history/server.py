@@ -237,9 +237,9 @@ def _there(names: Sequence[str], count: Census) -> Sequence[str]:
     return [name for name in names if name in seen] if seen else names
 
 
-def _history(client: Client, asked: Asked, which: Wanted, columns: Columns | None, told: Told) -> History:
-    frame = None if columns is None else columns.frame()
-    if columns is None or frame is None:
+def _history(client: Client, asked: Asked, which: Wanted, columns: Columns, told: Told) -> History:
+    frame = columns.frame()
+    if frame is None:
         reason = told.stopped or told.refusal or "what it counted isn't there any more"
         raise HistoryError(f"{client.shown_url}: nothing could be read: {reason}")
     return History(frame, client.shown_url, notes=notes_of(asked, which, told, columns.intervals, frame))

@@ -11,6 +11,8 @@ import hashlib
 import json
 import os
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +28,9 @@ MOST_BYTES = 4 << 30
 """What the pieces of all servers may take together; the oldest go first."""
 _ABOUT = b"thrashold"
 _SUFFIX = ".parquet"
+_REFUSED = ".refused"
+_REFUSED_SECONDS = 86_400.0
+"""A server's limits may be other ones tomorrow."""
 _FORMAT = "1"
 
 
@@ -57,17 +62,37 @@ class Cache:
         except (OSError, ValueError, KeyError, pa.ArrowException):
             return None
 
+    def has(self, selector: str, start: int, end: int) -> bool:
+        """Whether something was kept of it, readable or not."""
+        return self._path(selector, start, end).is_file()
+
     def put(self, selector: str, start: int, end: int, answer: Answer) -> None:
-        """Keep it; under its name only once it is whole."""
+        """Keep it."""
+        self._write(self._path(selector, start, end), lambda file: _write(answer, file))
+
+    def refusal(self, selector: str, start: int, end: int) -> str | None:
+        """In which words the server refused that piece within the last day, None where it didn't."""
+        path = self._path(selector, start, end, _REFUSED)
+        try:
+            recent = time.time() - path.stat().st_mtime < _REFUSED_SECONDS
+            return path.read_text(encoding="utf-8") if recent else None
+        except (OSError, UnicodeError):
+            return None
+
+    def put_refusal(self, selector: str, start: int, end: int, words: str) -> None:
+        """Keep that the server refuses that piece, whenever it is asked."""
+        self._write(self._path(selector, start, end, _REFUSED), lambda file: file.write(words.encode()))
+
+    def _write(self, path: Path, write: Callable[[BinaryIO], object]) -> None:
+        """A file under its name only once it is whole."""
         if self._broken:
             return
-        path = self._path(selector, start, end)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    _write(answer, file)
+                    write(file)
                 Path(name).replace(path)
             except BaseException:
                 Path(name).unlink(missing_ok=True)
@@ -79,7 +104,7 @@ class Cache:
         """Take away the files of all servers that were written longest ago, until the others fit."""
         found = []
         with contextlib.suppress(OSError):
-            for path in self._root.glob(f"*/*{_SUFFIX}"):
+            for path in self._root.glob("*/*.*"):
                 with contextlib.suppress(OSError):
                     status = path.stat()
                     found.append((status.st_mtime_ns, status.st_size, path))
@@ -91,8 +116,8 @@ class Cache:
                 path.unlink()
             total -= size
 
-    def _path(self, selector: str, start: int, end: int) -> Path:
-        return self._folder / (_digest(selector, str(start), str(end)) + _SUFFIX)
+    def _path(self, selector: str, start: int, end: int, suffix: str = _SUFFIX) -> Path:
+        return self._folder / (_digest(selector, str(start), str(end)) + suffix)
 
 
 def _write(answer: Answer, file: BinaryIO) -> None:

@@ -36,6 +36,7 @@ _TOO_MUCH = (
     HTTPStatus.GATEWAY_TIMEOUT,
     HTTPStatus.INTERNAL_SERVER_ERROR,
 )
+_LASTING = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 _BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
 _NO_PROMETHEUS = "is this the URL of a Prometheus-compatible server, up to before /api/v1?"
 
@@ -43,7 +44,14 @@ Form = Sequence[tuple[str, str]]
 
 
 class TooMuchError(Exception):
-    """The server won't or can't answer that much at once: ask for less. The text is its words."""
+    """The server won't or can't answer that much at once: ask for less. The text is its words.
+
+    ``lasting``: it is a limit that is set there, not what the server happened to be busy with.
+    """
+
+    def __init__(self, words: str, *, lasting: bool = False) -> None:
+        super().__init__(words)
+        self.lasting = lasting
 
 
 class GoneError(Exception):
@@ -72,7 +80,7 @@ class Client:
         self.shown_url = shown(settings.url)
         """For people, without what may be secret."""
         self._authorization = Authorization(settings, self.shown_url)
-        self._method = "POST"
+        self._posts = True
         try:
             self._authorization.header()
             if settings.url.startswith("https:"):
@@ -95,8 +103,10 @@ class Client:
         """Lets go of all connections."""
         await self._pool.aclose()
 
-    async def ask(self, path: str, form: Form) -> bytes:
+    async def ask(self, path: str, form: Form, method: str = "POST") -> bytes:
         """What ``path``, as ``/api/v1/query``, answers to a form. Waits and asks again where the server has no time.
+
+        Forms are posted, since selectors are longer than some proxies let a URL be, unless a POST was not allowed.
 
         Raises TooMuchError; GoneError once the server has answered before; HistoryError for all that asking for
         less or later doesn't mend.
@@ -104,7 +114,7 @@ class Client:
         error: Exception
         for pause in (*_PAUSES_SECONDS, None):
             try:
-                body = await self._once(path, form)
+                body = await self._once(path, form, method)
             except _BusyError as busy:
                 problem, wait, error = str(busy), busy.seconds, busy
             except ReadFailedError as failure:
@@ -126,8 +136,8 @@ class Client:
         raise HistoryError(problem) from error
 
     async def get_json(self, path: str, form: Form) -> Any:  # noqa: ANN401 - JSON
-        """The ``data`` of an answer to a form. Raises as ``ask``, and HistoryError for what isn't Prometheus's."""
-        body = await self.ask(path, form)
+        """The ``data`` of an answer to a GET. Raises as ``ask``, and HistoryError for what isn't Prometheus's."""
+        body = await self.ask(path, form, "GET")
         try:
             reply = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -147,11 +157,11 @@ class Client:
             f" {looks or (repr(begins) if begins else 'nothing')}; {_NO_PROMETHEUS}"
         )
 
-    async def _once(self, path: str, form: Form) -> bytes:
+    async def _once(self, path: str, form: Form, method: str) -> bytes:
         seconds = self._settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(path, form)
+                return await self._exchange(path, form, method if self._posts else "GET")
         except TimeoutError:
             problem = f"no answer within {seconds:g} s"
             if not self._answered:
@@ -160,12 +170,12 @@ class Client:
                 ) from None
             raise TooMuchError(problem) from None
 
-    async def _exchange(self, path: str, form: Form) -> bytes:
+    async def _exchange(self, path: str, form: Form, method: str) -> bytes:
         encoded = urlencode(form)
         url = self._settings.url + path
         headers = {"Accept": "application/json", "Accept-Encoding": self._encoding, "User-Agent": "thrashold"}
         content = None
-        if self._method == "POST":
+        if method == "POST":
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             content = encoded.encode("ascii")
         authorization = self._authorization.header()
@@ -174,7 +184,7 @@ class Client:
         server_name = self._settings.tls.server_name
         try:
             async with self._pool.stream(
-                self._method,
+                method,
                 target,
                 headers=list({**headers, **self._settings.headers, **own}.items()),
                 content=content,
@@ -193,9 +203,9 @@ class Client:
             UnicodeError,
         ) as error:
             raise explain(error, self.shown_url, _PEER) from error
-        if response.status == HTTPStatus.METHOD_NOT_ALLOWED and self._method == "POST":
-            self._method = "GET"
-            return await self._exchange(path, form)
+        if response.status == HTTPStatus.METHOD_NOT_ALLOWED and method == "POST":
+            self._posts = False
+            return await self._exchange(path, form, "GET")
         if response.status != HTTPStatus.OK:
             self._refuse(response.status, answered, body)
         return body
@@ -225,7 +235,7 @@ class Client:
         ):
             if not self._answered and not said.status:
                 raise HistoryError(f"{where}; look into the log of the server")
-            raise TooMuchError(told)
+            raise TooMuchError(told, lasting=status in _LASTING)
         if status in _BUSY:
             after = headers.get("retry-after", "")
             raise _BusyError(

@@ -60,14 +60,21 @@ class Columns:
         """From ``start`` to before ``end``, in seconds."""
         self._instants = grid(start, end, step_seconds)
         self._step = step_seconds
-        self._columns: dict[Key, Values] = {}
+        self._places: dict[Key, int] = {}
+        # one column after the other: it grows where it lies, and no frame is ever there twice
+        self._flat: Values = np.empty(0)
         self._early: dict[Key, float] = {}
         self.intervals: Counter[float] = Counter()
         """How many series of a piece came how often."""
 
     def __len__(self) -> int:
         """How many series there are."""
-        return len(self._columns)
+        return len(self._places)
+
+    @property
+    def rows(self) -> int:
+        """How many instants there are."""
+        return len(self._instants)
 
     def put(self, samples: Samples, start: float, end: float) -> None:
         """Samples of a piece: all later than ``start``, none later than ``end``."""
@@ -86,10 +93,7 @@ class Columns:
         if not len(own):
             return
         placed = on_grid(own, samples.times - early, samples.values, self._step)
-        column = self._columns.get(samples.key)
-        if column is None:
-            column = self._columns[samples.key] = np.full(len(self._instants), np.nan)
-        target = column[low : high + 1]
+        target = self._column(samples.key)[low : high + 1]
         there = ~np.isnan(placed)
         if high < len(
             self._instants
@@ -98,20 +102,51 @@ class Columns:
         target[there] = placed[there]
 
     def frame(self) -> Frame | None:
-        """From the first sample to the last; None where there is none. Gives its series away."""
-        keys = sorted(self._columns)
-        spans = [np.flatnonzero(~np.isnan(self._columns[key])) for key in keys]
-        there = [
-            (key, int(span[0]), int(span[-1])) for key, span in zip(keys, spans, strict=True) if len(span)
-        ]
+        """From the first sample to the last; None where there is none. Nothing can be put afterwards."""
+        rows = len(self._instants)
+        keys = sorted(self._places)
+        self._arrange([self._places[key] for key in keys])
+        spans = [np.flatnonzero(~np.isnan(self._flat[place * rows :][:rows])) for place in range(len(keys))]
+        there = [(place, span[0], span[-1]) for place, span in enumerate(spans) if len(span)]
         if not there:
             return None
-        low, high = min(first for _, first, _ in there), max(last for _, _, last in there) + 1
-        values = np.empty((high - low, len(there)), order="F")
-        for place, (key, _, _) in enumerate(there):
-            # let go of at once: all of it twice would be too much
-            values[:, place] = self._columns.pop(key)[low:high]
-        return Frame(self._instants[low:high], self._step, tuple(key for key, _, _ in there), values)
+        low, high = min(int(first) for _, first, _ in there), max(int(last) for _, _, last in there) + 1
+        kept = high - low
+        for to, (place, _, _) in enumerate(there):
+            # each moves towards the beginning, where nothing is needed any more
+            self._flat[to * kept :][:kept] = self._flat[place * rows + low :][:kept]
+        self._flat.resize(kept * len(there), refcheck=False)
+        values = self._flat.reshape((kept, len(there)), order="F")
+        return Frame(
+            self._instants[low:high], self._step, tuple(keys[place] for place, _, _ in there), values
+        )
+
+    def _column(self, key: Key) -> Values:
+        """The column of a series, to be written to before the next one is asked for."""
+        rows = len(self._instants)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = len(self._places)
+            if len(self._flat) < (place + 1) * rows:
+                self._flat.resize((place + 1 + place // 4) * rows, refcheck=False)
+            self._flat[place * rows :][:rows] = np.nan
+        return self._flat[place * rows :][:rows]
+
+    def _arrange(self, order: list[int]) -> None:
+        """Put the column of ``order[i]`` at place i for all i, with room for one more only."""
+        rows = len(self._instants)
+        done = [False] * len(order)
+        for first in range(len(order)):
+            if done[first]:
+                continue
+            spare = self._flat[first * rows :][:rows].copy()
+            place = first
+            while order[place] != first:
+                self._flat[place * rows :][:rows] = self._flat[order[place] * rows :][:rows]
+                done[place] = True
+                place = order[place]
+            self._flat[place * rows :][:rows] = spare
+            done[place] = True
 
 
 def intervals_of(series: Iterable[Samples]) -> Counter[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.history.history import HistoryError
@@ -20,31 +20,41 @@ UNKNOWN_STEP = 15.0
 
 async def read_columns(
     reader: Reader, pieces: list[Piece], asked: Asked, counted: Sequence[Census], deadline: float
-) -> Columns | None:
-    """Read all pieces onto a grid. Without a given step the fullest piece of each group is read first, to find it."""
-    held: list[tuple[Piece, Answer]] = []
-    columns: Columns | None = None
-    step = asked.step_seconds
+) -> Columns:
+    """Read all pieces onto a grid, until ``deadline`` (the loop's time); says in ``told`` where it didn't come so far.
+
+    Without a given step the fullest piece of each group is read first, to find it. Raises HistoryError.
+    """
     reader.expect(pieces)
+    whole = pieces
+    held: list[tuple[Piece, Answer]] = []
+    step = asked.step_seconds
+    if step is None:
+        first = _fullest(pieces)
+        pieces = [piece for piece in pieces if piece not in first]
+        await _read_in_time(
+            reader, first, lambda piece, answer: held.append((piece, answer)), asked, deadline
+        )
+        step = _step(held, reader)
+    gather = _Gathering(_empty(asked, step, whole, counted), asked)
+    for piece, answer in held:
+        gather(piece, answer)
+    held.clear()
+    if not reader.told.stopped:
+        await _read_in_time(reader, pieces, gather, asked, deadline)
+    return gather.columns
+
+
+async def _read_in_time(
+    reader: Reader, pieces: list[Piece], done: Callable[[Piece, Answer], None], asked: Asked, deadline: float
+) -> None:
     try:
         async with asyncio.timeout_at(deadline):
-            if step is None:
-                first = _fullest(pieces)
-                pieces = [piece for piece in pieces if piece not in first]
-                await reader.read(first, lambda piece, answer: held.append((piece, answer)))
-                step = _step(held, reader)
-            columns = _empty(asked, step, pieces + [piece for piece, _ in held], counted)
-            gather = _Gathering(columns, asked)
-            for piece, answer in held:
-                gather(piece, answer)
-            held.clear()
-            if not reader.told.stopped:
-                await reader.read(pieces, gather)
+            await reader.read(pieces, done)
     except TimeoutError:
         reader.told.stopped = (
-            f"{asked.deadline_seconds:g} s were up; read it again to go on where it was, or give it more time"
+            f"{asked.deadline_seconds:g} s were up; read it again to go on, or give it more time"
         )
-    return columns
 
 
 def _fullest(pieces: Sequence[Piece]) -> list[Piece]:
@@ -64,21 +74,29 @@ def _step(held: Iterable[tuple[Piece, Answer]], reader: Reader) -> float:
 
 def _empty(asked: Asked, step: float, pieces: Sequence[Piece], counted: Sequence[Census]) -> Columns:
     """Columns of the time that there is something of. Raises HistoryError for more than fits."""
-    start = max(asked.between[0] + 1, min(piece.start for piece in pieces)) / 1000 if pieces else 0.0
-    end = max(piece.end for piece in pieces) / 1000 if pieces else 0.0
-    series = sum(each.most_series for each in counted)
-    instants = (end - start) / step
-    if instants * max(series, 1) > asked.most_values:
+    start = max(asked.between[0] + 1, min(piece.start for piece in pieces)) / 1000
+    columns = Columns(start, max(piece.end for piece in pieces) / 1000, step)
+    _check(asked, columns, sum(each.most_series for each in counted))
+    return columns
+
+
+def _check(asked: Asked, columns: Columns, series: int) -> None:
+    if series > asked.most_series:
         raise HistoryError(
-            f"{series} series at {instants:.0f} instants would take {instants * series * 8 / 1e9:.1f} GB, more than"
-            f" {asked.most_values * 8 / 1e9:.1f} GB; read less time, a longer step, or fewer names"
+            f"{series} series, more than {asked.most_series} in one frame; read less time, or narrow it with"
+            " names or matchers"
         )
-    return Columns(start, end, step)
+    values = series * columns.rows
+    if values > asked.most_values:
+        raise HistoryError(
+            f"{series} series at {columns.rows} instants are {values} values, more than {asked.most_values};"
+            " read less time, a longer step, or fewer names"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Gathering:
-    """Puts pieces into columns. Raises HistoryError once there are more series than allowed."""
+    """Puts pieces into columns. Raises HistoryError once there are more of them than allowed."""
 
     columns: Columns
     asked: Asked
@@ -86,8 +104,4 @@ class _Gathering:
     def __call__(self, piece: Piece, answer: Answer) -> None:
         for series in answer.series:
             self.columns.put(series, piece.start / 1000, piece.end / 1000)
-        if len(self.columns) > self.asked.most_series:
-            raise HistoryError(
-                f"{len(self.columns)} series so far, more than {self.asked.most_series} in one frame;"
-                " read less time, or narrow it with names or matchers"
-            )
+        _check(self.asked, self.columns, len(self.columns))

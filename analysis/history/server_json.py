@@ -112,7 +112,7 @@ def _pairs(text: bytes) -> tuple[Values, Values]:
     # counted, so that what isn't made of pairs can't be taken for them; a value may be no number, as NaN and +Inf are
     samples = text.count(b'"') // 2
     try:
-        if text.count(b"[") == samples + 1:
+        if text.count(b"[") == samples + 1 and text.count(b'"]') == samples:
             flat = np.array(
                 _NUMBERS.decode(b"[" + text.translate(None, _PUNCTUATION) + b"]"), dtype=np.float64
             )

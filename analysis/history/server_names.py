@@ -11,11 +11,13 @@ from exporter.catalogue import SIGNALS
 from exporter.dialects.dcgm_names import field_of
 from exporter.dialects.gateways import GATEWAYS
 from exporter.dialects.litellm import LONG_PROMPTS
-from exporter.dialects.registry import DIALECTS
+from exporter.dialects.registry import DIALECTS, detect
 from exporter.exposition import Series
 from exporter.signal import PEAK_SUFFIX, PREFIX
 
-_MATCHER = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s]*))\s*')
+_MATCHER = re.compile(
+    r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^"\s,=~][^"\s,]*)?))\s*'
+)
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _TELLING = (("le", "1"), ("input_sequence_length", LONG_PROMPTS))
 """Labels without which a dialect takes some of its names for nothing."""
@@ -44,6 +46,9 @@ def wanted(there: Iterable[str]) -> Wanted:
     if ours:
         return Wanted(ours)
     telling = tuple(name for name in names if _is_telling(name))
+    if not telling:  # names of an engine that is known only by all of them together
+        together = detect(names)
+        telling = () if together is None else tuple(name for name in names if _is_read(name))
     shared = tuple(name for name in names if name not in telling and _is_read(name)) if telling else ()
     return Wanted(telling, shared, derived_from_raw=True)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 DAY = 86_400_000
 """Milliseconds, as all times here are."""
 SHORTEST = 10_000
-GOOD_SAMPLES = 1_000_000
-"""In one answer: some 30 MB as JSON. A server's own limit is 50 million unless set."""
+GOOD_SAMPLES = 500_000
+"""In one answer: some 15 MB as JSON. A server's own limit is 50 million unless set."""
 _FINEST = 675_000
 """A day halved seven times."""
 _LITTLE = 60_000
@@ -69,12 +69,13 @@ def plan(names: Sequence[str], start: int, end: int, census: Census) -> list[Pie
     groups = _groups(names, {name: usual.get(name, 0) * census.samples_per_series for name in names})
     pieces: list[Piece] = []
     for day_start, day_end in days(start, end):
-        counted = census.series.get(day_of(day_end), usual)
+        counted = census.series.get(day_of(day_end))
         share = (day_end - day_start) / DAY
         for group in groups:
-            there = sum(counted.get(name, 0) for name in group)
-            if there or not usual:  # nothing could be counted: it has to be tried
-                expected = share * (there * census.samples_per_series if usual else GOOD_SAMPLES)
+            there = sum((usual if counted is None else counted).get(name, 0) for name in group)
+            guess = 0 if counted is not None or usual else GOOD_SAMPLES
+            expected = share * (there * census.samples_per_series or guess)
+            if expected:
                 pieces += cut(Piece(group, day_start, day_end, expected), GOOD_SAMPLES)
     return sorted(pieces, key=lambda piece: (-piece.end, piece.names))
 

@@ -10,14 +10,19 @@ from dataclasses import dataclass, field, replace
 
 from analysis.history.history import HistoryError
 from analysis.history.server_asked import Asked
+from analysis.history.server_cache import Cache
 from analysis.history.server_client import Client, Form, GoneError, TooMuchError
 from analysis.history.server_json import Answer, Samples, UnreadableError, read_export, read_matrix
-from analysis.history.server_plan import Piece, cut, halves
+from analysis.history.server_plan import Piece, halves
 
 _MOST_REFUSALS = 40
 """In a row, without one answer: the server refuses anything then."""
 _OF_SERIES = "series"
 """A refusal that speaks of them is for too many of them, whatever the time: then names are fewer first."""
+
+
+class _KnownError(TooMuchError):
+    """The server refused that before."""
 
 
 @dataclass(slots=True)
@@ -34,7 +39,6 @@ class Told:
     refusal: str = ""
     stopped: str = ""
     samples: int = 0
-    from_cache: int = 0
 
 
 class Reader:
@@ -49,6 +53,7 @@ class Reader:
         self._select = select
         self._exports = exports
         self._ceiling = math.inf
+        self._ceiling_words = ""
         self._refusals = 0
         self._todo = 0.0
         self._done = 0.0
@@ -68,8 +73,8 @@ class Reader:
             while (waiting or running) and not self.told.stopped:
                 while waiting and len(running) < self._asked.server.parallel:
                     piece = waiting.popleft()
-                    parts = cut(piece, self._ceiling)
-                    if len(parts) > 1:
+                    parts = self._cut(piece)
+                    if parts:
                         waiting.extendleft(reversed(parts))
                     else:
                         running[asyncio.create_task(self._piece(piece))] = piece
@@ -88,8 +93,15 @@ class Reader:
         """Hand over what came; gives what has to be asked for instead."""
         try:
             answer = task.result()
+        except _KnownError as known:
+            # no reason to cut others: they may be kept whole
+            return self._refused(piece, str(known))
         except TooMuchError as refused:
-            return self._refused(piece, str(refused))
+            words = str(refused)
+            if not _is_of_series(words):
+                self._ceiling = min(self._ceiling, max(piece.expected / 2, 1.0))
+                self._ceiling_words = words if refused.lasting else ""
+            return self._refused(piece, words)
         except GoneError as gone:
             self.told.stopped = self.told.stopped or str(gone)
             return ()
@@ -101,18 +113,35 @@ class Reader:
 
     def _refused(self, piece: Piece, words: str) -> tuple[Piece, ...]:
         self.told.refusal = words
-        self._refusals += 1
         if self._refusals >= _MOST_REFUSALS:
             self.told.stopped = f"{self._client.shown_url}: refuses even little at a time: {words}"
             return ()
-        of_series = _OF_SERIES in words.lower()
-        parts = halves(piece, names_first=of_series)
+        parts = halves(piece, names_first=_is_of_series(words))
         if not parts:
             self.told.lost.append(piece)
             self._go_on(piece)
-        elif not of_series:
-            self._ceiling = min(self._ceiling, max(piece.expected / 2, 1.0))
         return parts
+
+    def _cut(self, piece: Piece) -> tuple[Piece, ...]:
+        """A piece in two where one of that size was refused, unless it was read before."""
+        if piece.expected <= self._ceiling:
+            return ()
+        cache = self._cache_of(piece)
+        if cache is not None and cache.has(self._select(piece.names), piece.start, piece.end):
+            return ()
+        parts = halves(piece)
+        if parts and self._ceiling_words:
+            self._keep_refusal(piece, self._ceiling_words)
+        return parts
+
+    def _keep_refusal(self, piece: Piece, words: str) -> None:
+        cache = self._cache_of(piece)
+        if cache is not None:
+            cache.put_refusal(self._select(piece.names), piece.start, piece.end, words)
+
+    def _cache_of(self, piece: Piece) -> Cache | None:
+        """Where to keep what doesn't change any more."""
+        return self._asked.cache if piece.end <= self._asked.settled else None
 
     def _tell(self, answer: Answer) -> None:
         told = self.told
@@ -128,20 +157,31 @@ class Reader:
 
     async def _piece(self, piece: Piece) -> Answer:
         selector = self._select(piece.names)
-        cache = self._asked.cache if piece.end <= self._asked.settled else None
+        cache = self._cache_of(piece)
         if cache is not None:
             kept = await asyncio.to_thread(cache.get, selector, piece.start, piece.end)
             if kept is not None:
-                self.told.from_cache += 1
                 return kept
-        answer = await self._exported(selector, piece) if self._exports else None
-        if answer is None or not answer.series:  # an export that is empty may be none
-            answer = await self._queried(selector, piece)
+            words = await asyncio.to_thread(cache.refusal, selector, piece.start, piece.end)
+            if words is not None:
+                raise _KnownError(words)
+        try:
+            answer = await self._asked_for(selector, piece)
+        except TooMuchError as refused:
+            self._refusals += 1
+            if refused.lasting:
+                self._keep_refusal(piece, str(refused))
+            raise
         answer, strays = _within(answer, piece)
         self.told.strays += strays
         if cache is not None and not answer.warnings:  # a part may be missing then
             await asyncio.to_thread(cache.put, selector, piece.start, piece.end, answer)
         return answer
+
+    async def _asked_for(self, selector: str, piece: Piece) -> Answer:
+        answer = await self._exported(selector, piece) if self._exports else None
+        # an export that is empty may be none
+        return answer if answer is not None and answer.series else await self._queried(selector, piece)
 
     async def _queried(self, selector: str, piece: Piece) -> Answer:
         """By an instant query: raw samples, and no limit of how many instants."""
@@ -183,3 +223,7 @@ def _within(answer: Answer, piece: Piece) -> tuple[Answer, int]:
         whole = low == 0 and high == len(each.times)
         series.append(each if whole else Samples(each.key, each.times[low:high], each.values[low:high]))
     return replace(answer, series=tuple(each for each in series if len(each.times))), strays
+
+
+def _is_of_series(words: str) -> bool:
+    return _OF_SERIES in words.lower()
