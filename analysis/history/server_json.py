@@ -46,10 +46,13 @@ class Answer:
     disordered: int = 0
 
 
+_NOTHING = msgspec.Raw()
+
+
 class _Series(msgspec.Struct):
     metric: dict[str, str]
-    values: msgspec.Raw = msgspec.Raw()
-    histograms: msgspec.Raw = msgspec.Raw()
+    values: msgspec.Raw = _NOTHING
+    histograms: msgspec.Raw = _NOTHING
 
 
 class _Data(msgspec.Struct):
@@ -71,7 +74,7 @@ class _Exported(msgspec.Struct):
 
 _REPLY = msgspec.json.Decoder(_Reply)
 _EXPORTED = msgspec.json.Decoder(_Exported)
-_NUMBERS = msgspec.json.Decoder(list[float])
+_NUMBERS = msgspec.json.Decoder(list[float | None])
 _PAIRS = msgspec.json.Decoder(list[tuple[float, str | float]])
 _EXPORTED_VALUES = msgspec.json.Decoder(list[float | str | None])
 
@@ -84,8 +87,10 @@ def read_matrix(body: bytes) -> Answer:
         raise UnreadableError(_shortened(error)) from error
     if reply.status != "success" or reply.data.resultType != "matrix":
         raise UnreadableError(f"a {reply.data.resultType[:_MOST_SHOWN]} where a matrix was asked for")
-    read = [(each.metric, *_pairs(bytes(each.values))) for each in reply.data.result if bytes(each.values)]
-    histograms = sum(1 for each in reply.data.result if bytes(each.histograms))
+    read = [
+        (each.metric, *_pairs(bytes(each.values))) for each in reply.data.result if each.values != _NOTHING
+    ]
+    histograms = sum(each.histograms != _NOTHING for each in reply.data.result)
     return _answer(read, tuple(reply.warnings or ()), histograms)
 
 
@@ -109,13 +114,13 @@ def read_export(body: bytes) -> Answer:
 
 def _pairs(text: bytes) -> tuple[Values, Values]:
     """Times and values of ``[[1435781430.781,"1"],...]``. Raises UnreadableError."""
-    # counted, so that what isn't made of pairs can't be taken for them; a value may be no number, as NaN and +Inf are
+    # counted, so that what isn't made of pairs can't be taken for them; an infinity is no number in JSON
     samples = text.count(b'"') // 2
     try:
         if text.count(b"[") == samples + 1 and text.count(b'"]') == samples:
-            flat = np.array(
-                _NUMBERS.decode(b"[" + text.translate(None, _PUNCTUATION) + b"]"), dtype=np.float64
-            )
+            # numpy takes None for NaN
+            plain = text.translate(None, _PUNCTUATION).replace(b"NaN", b"null")
+            flat = np.array(_NUMBERS.decode(b"[" + plain + b"]"), dtype=np.float64)
             if len(flat) == 2 * samples:
                 return flat[::2].copy(), flat[1::2].copy()
     except msgspec.DecodeError:
@@ -130,11 +135,10 @@ def _pairs(text: bytes) -> tuple[Values, Values]:
 
 def _exported_values(text: bytes) -> Values:
     """Values of an export, where ``null`` stands for NaN and infinities are text."""
-    if b"n" not in text and b'"' not in text:
+    if b'"' not in text:
         return np.array(_NUMBERS.decode(text), dtype=np.float64)
-    return np.array(
-        [np.nan if each is None else float(each) for each in _EXPORTED_VALUES.decode(text)], dtype=np.float64
-    )
+    values = [np.nan if each is None else float(each) for each in _EXPORTED_VALUES.decode(text)]
+    return np.array(values, dtype=np.float64)
 
 
 def _answer(

@@ -50,7 +50,7 @@ class AskedServer:
 
 
 @contextlib.contextmanager
-def answering(answer: Answering) -> Iterator[AskedServer]:
+def answering(answer: Answering, tls: ssl.SSLContext | None = None) -> Iterator[AskedServer]:
     """Serve in threads."""
     server = AskedServer("", answer)
 
@@ -86,7 +86,9 @@ def answering(answer: Answering) -> Iterator[AskedServer]:
             pass
 
     listening = Quiet(("127.0.0.1", 0), Handler)
-    server.url = f"http://127.0.0.1:{listening.server_address[1]}"
+    if tls is not None:
+        listening.socket = tls.wrap_socket(listening.socket, server_side=True)
+    server.url = f"http{'s' if tls else ''}://127.0.0.1:{listening.server_address[1]}"
     thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gzip
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,18 +10,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trustme
 
 from analysis.frame import Frame, Key
 from analysis.history.history import HistoryError
 from analysis.history.server import read_server
 from analysis.history.server_settings import ServerSettings
-from exporter.connection_settings import BasicAuthSettings
+from exporter.connection_settings import BasicAuthSettings, TlsSettings
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.preemption import PREEMPTIONS as PREEMPTED
 from exporter.signal import PEAK_SUFFIX
 from tests.support import remote_write, victoria_metrics
 from tests.support.asked_server import Answering, Reply, Request, answering, passing_on
 from tests.support.prometheus import Prometheus, serving
+
+pytestmark = pytest.mark.long
 
 DAY = 86_400
 START = 1_796_083_200 - 3 * DAY
@@ -357,13 +362,13 @@ def test_a_deadline_ends_a_slow_reading_with_what_there_is(prometheus: Prometheu
     with answering(slow) as server:
         began = time.monotonic()
         history = read_server(
-            ServerSettings(server.url, parallel=1), START, END, use_cache=False, deadline_seconds=4
+            ServerSettings(server.url, parallel=1), START, END, use_cache=False, deadline_seconds=3
         )
         assert time.monotonic() - began < 15
         over.set()
     assert (
         history.notes[0]
-        == "not all of it was read: 4 s were up; read it again to go on, or give it more time"
+        == "not all of it was read: 3 s were up; read it again to go on, or give it more time"
     )
     assert np.isfinite(history.frame.values).any()
 
@@ -549,3 +554,55 @@ def test_what_is_asked_is_shown(prometheus: Prometheus) -> None:
     assert request.headers["user-agent"] == "thrashold"
     assert request.headers["accept-encoding"] == "identity", "packing takes longer than the loopback"
     assert request.form["query"].endswith("[3600001ms]")
+
+
+def test_an_answer_larger_than_allowed_is_asked_for_in_parts(raw_prometheus: Prometheus) -> None:
+    whole = read_server(raw_prometheus.url, START, END, use_cache=False)
+    small = ServerSettings(raw_prometheus.url, max_body_bytes=100_000)
+    parts = read_server(small, START, END, use_cache=False)
+    assert np.array_equal(whole.frame.values, parts.frame.values, equal_nan=True)
+    assert whole.notes == parts.notes
+
+
+def test_a_limit_of_series_is_met_with_fewer_names_not_with_shorter_times(raw_prometheus: Prometheus) -> None:
+    upstream = passing_on(raw_prometheus.url)
+
+    def limited(request: Request) -> Reply:
+        if request.path == "/api/v1/query" and "|" in request.form["query"]:
+            words = "the query exceeded the maximum number of series (limit: 1 series)"
+            error = {"status": "error", "errorType": "execution", "error": words}
+            return Reply(json.dumps(error).encode(), 422)
+        return upstream(request)
+
+    with answering(limited) as server:
+        history = read_server(server.url, START, END, names=RAW, use_cache=False)
+        lengths = {each.form["query"].partition("[")[2] for each in server.asked("/api/v1/query")}
+    assert len(history.frame.keys) == 2
+    assert lengths == {f"{DAY * 1000}ms]", f"{DAY * 1000 + 1}ms]"}
+
+
+def test_a_packed_answer_is_unpacked() -> None:
+    values: list[list[object]] = [[START + STEP * place, str(place)] for place in range(100)]
+
+    def packed() -> Reply:
+        return Reply(gzip.compress(matrix(values).body), headers={"Content-Encoding": "gzip"})
+
+    with answering(odd(packed)) as server:
+        history = read_server(server.url, START, START + DAY, use_cache=False)
+    assert history.frame.values[:, 0].tolist() == list(range(100))
+
+
+def test_a_certificate_is_checked_against_the_given_authority(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with answering(odd(lambda: matrix([[START + STEP, "1"]])), context) as server:
+        trusting = ServerSettings(server.url, tls=TlsSettings(ca_file=tmp_path / "ca.pem"))
+        assert read_server(trusting, START, START + DAY, use_cache=False).frame.values.tolist() == [[1.0]]
+        with pytest.raises(HistoryError, match="its certificate is not trusted"):
+            read_server(server.url, START, START + DAY, use_cache=False)
+    with pytest.raises(HistoryError, match=r"tls\.ca_file .* cannot be used"):
+        read_server(
+            ServerSettings(server.url, tls=TlsSettings(ca_file=tmp_path / "none.pem")), 0, 1, use_cache=False
+        )
