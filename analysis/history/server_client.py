@@ -29,7 +29,7 @@ _PAUSES_SECONDS = (0.5, 1.0, 2.0)
 _MOST_PAUSE_SECONDS = 15.0
 _MOST_WORDS = 200
 _LOOPBACK = ("127.", "localhost", "::1")
-_TRANSIENT = (Reason.DISCONNECTED, Reason.REFUSED)
+_TRANSIENT = (Reason.DISCONNECTED, Reason.REFUSED, Reason.TIMEOUT, Reason.DNS)
 _TOO_MUCH = (
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -80,7 +80,7 @@ class Client:
         self.shown_url = shown(settings.url)
         """For people, without what may be secret."""
         self._authorization = Authorization(settings, self.shown_url)
-        self._posts = True
+        self._takes_no_post: set[str] = set()
         try:
             self._authorization.header()
             if settings.url.startswith("https:"):
@@ -161,7 +161,7 @@ class Client:
         seconds = self._settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(path, form, method if self._posts else "GET")
+                return await self._exchange(path, form, "GET" if path in self._takes_no_post else method)
         except TimeoutError:
             problem = f"no answer within {seconds:g} s"
             if not self._answered:
@@ -204,7 +204,7 @@ class Client:
         ) as error:
             raise explain(error, self.shown_url, _PEER) from error
         if response.status == HTTPStatus.METHOD_NOT_ALLOWED and method == "POST":
-            self._posts = False
+            self._takes_no_post.add(path)
             return await self._exchange(path, form, "GET")
         if response.status != HTTPStatus.OK:
             self._refuse(response.status, answered, body)
