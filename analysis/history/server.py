@@ -111,7 +111,7 @@ async def _read(asked: Asked) -> History:
             async with asyncio.timeout_at(deadline):
                 which = await _which(client, asked)
                 select = await _selecting(client, asked, which)
-                counted = [await census(client, select(group), asked.between) for group in _groups(which)]
+                counted = [await census(client, select, group, asked.between) for group in _groups(which)]
                 exports = await _exports(client)
         except TimeoutError:
             raise HistoryError(
@@ -174,7 +174,8 @@ async def _nothing(client: Client, asked: Asked) -> HistoryError:
             )
         held = await census(
             client,
-            selector(names[:_ENOUGH_NAMES], asked.matchers),
+            _Select(asked.matchers),
+            names[:_ENOUGH_NAMES],
             (round((asked.now - _HELD_DAYS * 86_400) * 1000), round(asked.now * 1000)),
         )
     except (TooMuchError, GoneError):

@@ -180,13 +180,15 @@ class Client:
             content = encoded.encode("ascii")
         authorization = self._authorization.header()
         own = {} if authorization is None else {"Authorization": authorization}
+        # the user's go before ours, however they are spelled
+        sent = {name.lower(): value for name, value in {**headers, **self._settings.headers, **own}.items()}
         target = request_url(url if content is not None else f"{url}?{encoded}")
         server_name = self._settings.tls.server_name
         try:
             async with self._pool.stream(
                 method,
                 target,
-                headers=list({**headers, **self._settings.headers, **own}.items()),
+                headers=list(sent.items()),
                 content=content,
                 extensions={"sni_hostname": server_name} if server_name else {},
             ) as response:

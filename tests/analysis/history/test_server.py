@@ -22,7 +22,7 @@ from exporter.derive.preemption import PREEMPTIONS as PREEMPTED
 from exporter.signal import PEAK_SUFFIX
 from tests.support import remote_write, victoria_metrics
 from tests.support.asked_server import Answering, Reply, Request, answering, passing_on
-from tests.support.prometheus import Prometheus, serving
+from tests.support.prometheus import Prometheus, openmetrics, serving
 
 pytestmark = pytest.mark.long
 
@@ -609,3 +609,14 @@ def test_a_certificate_is_checked_against_the_given_authority(tmp_path: Path) ->
         read_server(
             ServerSettings(server.url, tls=TlsSettings(ca_file=tmp_path / "none.pem")), 0, 1, use_cache=False
         )
+
+
+def test_blocks_that_promtool_made_are_read_as_well(tmp_path: Path) -> None:
+    begin = START // 7200 * 7200
+    row = {begin + 60 * place: float(place) for place in range(1, 300)}
+    dump = tmp_path / "dump.om"
+    dump.write_text(openmetrics({(USAGE, (("engine", "a"),)): row}))
+    with serving(dump, tmp_path / "server") as server:
+        frame = read_server(server.url, begin, begin + 6 * 3600, use_cache=False).frame
+    assert frame.step_seconds == 60
+    assert dict(zip(frame.times.tolist(), frame.column(Key(USAGE, (("engine", "a"),))), strict=True)) == row
