@@ -53,6 +53,7 @@ class Reader:
         self._select = select
         self._exports = exports
         self._ceiling = math.inf
+        self._largest = 1.0
         self._ceiling_words = ""
         self._refusals = 0
         self._todo = 0.0
@@ -81,7 +82,8 @@ class Reader:
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     piece = running.pop(task)
-                    waiting.extendleft(reversed(self._finish(task, piece, done)))
+                    # at the end: a day that can't be had keeps no other from being read
+                    waiting.extend(self._finish(task, piece, done))
         finally:
             for task in running:
                 task.cancel()
@@ -99,7 +101,7 @@ class Reader:
         except TooMuchError as refused:
             words = str(refused)
             if not _is_of_series(words):
-                self._ceiling = min(self._ceiling, max(piece.expected / 2, 1.0))
+                self._ceiling = max(self._largest, min(self._ceiling, piece.expected / 2))
                 self._ceiling_words = words if refused.lasting else ""
             return self._refused(piece, words)
         except (GoneError, HistoryError) as ended:
@@ -107,6 +109,7 @@ class Reader:
             self.told.stopped = self.told.stopped or str(ended)
             return ()
         self._refusals = 0
+        self._largest = max(self._largest, piece.expected)
         self._tell(answer)
         done(piece, answer)
         self._go_on(piece)
