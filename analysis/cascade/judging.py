@@ -18,6 +18,7 @@ _NECESSARY_SCORE = 0.7
 _BASELINE_SECONDS = 60.0
 """Of what was before: less is no baseline."""
 _SLACK_STEPS = 2
+_LEAST_SAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,11 @@ def _looked(link: Link, subject: Subject, calm: Subject | None, previous: Eviden
         return Evidence(link, None, f"Whether {link.words}: nobody watched it.")
     frame = subject.frame
     step = frame.step_seconds
-    found = stretches(frame.times, sign.held, sign.known, step, min(link.least_seconds, len(frame) * step))
+    least = link.least_seconds
+    if least > step:
+        # of samples that are far apart one or two are a moment that was met by chance
+        least = max(least, _LEAST_SAMPLES * step)
+    found = stretches(frame.times, sign.held, sign.known, step, min(least, len(frame) * step))
     slack = sign.signal.window_seconds + _SLACK_STEPS * step
     if previous is not None and previous.since is not None and link.role is Role.SUPPORTING:
         least, most = link.lag_seconds

@@ -108,6 +108,7 @@ def _verdict(template: Template, judged: Sequence[Judged], fleet: Fleet) -> Verd
         confidence,
         best.evidence,
         begun,
+        min(proofs),
         max(ends),
         affected or fleet.engines,
         caveats=caveats,
@@ -137,7 +138,7 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
 
 
 def _explaining(verdict: Verdict, there: Iterable[Verdict]) -> tuple[Cause, ...]:
-    if not verdict.found or verdict.onset is None or verdict.end is None:
+    if not verdict.found or verdict.proven is None or verdict.end is None:
         return ()
     return tuple(
         each.cause
@@ -146,7 +147,7 @@ def _explaining(verdict: Verdict, there: Iterable[Verdict]) -> tuple[Cause, ...]
         and each.onset is not None
         and each.end is not None
         and each.onset <= verdict.end
-        and each.onset - _BEFORE_SECONDS <= verdict.onset <= each.end + _AFTER_SECONDS
+        and each.onset - _BEFORE_SECONDS <= verdict.proven <= each.end + _AFTER_SECONDS
     )
 
 

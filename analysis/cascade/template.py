@@ -150,10 +150,10 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there; ``confidence``: 0 to 1, how much was watched.
+    """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there. ``confidence``: 0 to 1, how much was watched.
 
-    ``onset``, ``end``: seconds of the frame's clock, None where it isn't there; an onset is an estimate. ``affected``:
-    engines, in order; empty: the fleet as a whole. ``explained_by``: causes of which this one is a consequence.
+    ``onset``, ``proven``, ``end``: seconds of the frame's clock, None where it isn't there: when it began, which is an
+    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order. ``explained_by``: causes of which this one is a consequence.
     ``caveats``: what wasn't known, one line each.
     """
 
@@ -162,6 +162,7 @@ class Verdict:
     confidence: float
     evidence: tuple[Evidence, ...]
     onset: float | None = None
+    proven: float | None = None
     end: float | None = None
     affected: tuple[str, ...] = ()
     explained_by: tuple[Cause, ...] = ()
