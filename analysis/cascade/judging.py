@@ -19,6 +19,7 @@ _BASELINE_SECONDS = 60.0
 """Of what was before: less is no baseline."""
 _SLACK_STEPS = 2
 _LEAST_SAMPLES = 3
+_SHARED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,7 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
     evidence: list[Evidence] = []
     previous: Evidence | None = None
     for link in template.links:
-        found = _looked(link, subject, calm, previous)
-        evidence.append(found)
+        evidence.append(found := _looked(link, subject, calm, previous))
         if found.held and link.role is not Role.AGAINST:
             previous = found
     necessary = [each for each in evidence if each.link.role is Role.NECESSARY]
@@ -53,6 +53,9 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
     weighed = [each for each in supporting if each.held is not None]
     support = sum(bool(each.held) for each in weighed) / len(weighed) if weighed else 0.0
     complete = len(held) == len(necessary)
+    since = max((each.since for each in held if each.since is not None), default=None) if complete else None
+    until = min((each.until for each in held if each.until is not None), default=None) if complete else None
+    evidence = [_meanwhile(each, since, until) for each in evidence]
     score = _NECESSARY_SCORE + (1 - _NECESSARY_SCORE) * support if complete else 0.0
     for each in evidence:
         if each.held and each.link.role is Role.AGAINST:
@@ -63,9 +66,21 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
         score,
         len(known) / len(evidence),
         tuple(evidence),
-        max((each.since for each in held if each.since is not None), default=None) if complete else None,
-        min((each.until for each in held if each.until is not None), default=None) if complete else None,
+        since,
+        until,
     )
+
+
+def _meanwhile(evidence: Evidence, since: float | None, until: float | None) -> Evidence:
+    """What speaks against a cause has to hold while the cause is there; before and after it is another story."""
+    if evidence.link.role is not Role.AGAINST or since is None or until is None:
+        return evidence
+    if evidence.since is None or evidence.until is None:
+        return evidence
+    shared = min(until, evidence.until) - max(since, evidence.since)
+    if shared >= _SHARED * (until - since):
+        return evidence
+    return replace(evidence, held=False, words=f"Not at the same time: {evidence.link.words}.")
 
 
 def _looked(link: Link, subject: Subject, calm: Subject | None, previous: Evidence | None) -> Evidence:

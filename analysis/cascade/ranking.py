@@ -8,7 +8,7 @@ found.engines["engine-0"]        # the same of one engine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -123,13 +123,21 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """Those that explain others before those that are explained, and what isn't there last."""
     every = list(verdicts)
     there = [each for each in every if each.found]
-    told = [replace(each, explained_by=_explaining(each, there)) for each in every]
+    told = [
+        replace(
+            each,
+            explained_by=_explaining(each, there, lambda template: template.explains),
+            perhaps_by=_explaining(each, there, lambda template: template.may_explain),
+        )
+        for each in every
+    ]
     order = list(TEMPLATES)
 
-    def place(verdict: Verdict) -> tuple[bool, int, float, int]:
+    def place(verdict: Verdict) -> tuple[bool, int, int, float, int]:
         return (
             not verdict.found,
             len(verdict.explained_by),
+            len(verdict.perhaps_by),
             -round(verdict.score, 6),
             order.index(verdict.cause),
         )
@@ -137,13 +145,15 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return tuple(sorted(told, key=place))
 
 
-def _explaining(verdict: Verdict, there: Iterable[Verdict]) -> tuple[Cause, ...]:
+def _explaining(
+    verdict: Verdict, there: Iterable[Verdict], consequences: Callable[[Template], frozenset[Cause]]
+) -> tuple[Cause, ...]:
     if not verdict.found or verdict.proven is None or verdict.end is None:
         return ()
     return tuple(
         each.cause
         for each in there
-        if verdict.cause in TEMPLATES[each.cause].explains
+        if verdict.cause in consequences(TEMPLATES[each.cause])
         and each.onset is not None
         and each.end is not None
         and each.onset <= verdict.end

@@ -96,7 +96,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """``explains``: causes that this one brings about; where both are found, those come after it.
+    """How a cause is found, what it brings about, and how its beginning is.
+
+    ``explains``: what this cause brings about as a rule; where both are found, those come after it. ``may_explain``:
+    what it brings about where little room is left, and what may as well have come by itself.
 
     ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
     bends at the beginning, where there is no such sign. ``lead_seconds``: how long before its necessary evidence it may
@@ -106,6 +109,7 @@ class Template:
     cause: Cause
     links: tuple[Link, ...]
     explains: frozenset[Cause] = frozenset()
+    may_explain: frozenset[Cause] = frozenset()
     breadth: Breadth = Breadth.RANK
     first_sign: Look | None = None
     starts: tuple[Start, ...] = ()
@@ -114,7 +118,7 @@ class Template:
     def __post_init__(self) -> None:
         if not any(link.role is Role.NECESSARY for link in self.links):
             raise ValueError(f"{self.cause}: a template needs a necessary link")
-        if self.cause in self.explains:
+        if self.cause in self.explains | self.may_explain:
             raise ValueError(f"{self.cause} can't explain itself")
 
 
@@ -153,7 +157,8 @@ class Verdict:
     """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there. ``confidence``: 0 to 1, how much was watched.
 
     ``onset``, ``proven``, ``end``: seconds of the frame's clock, None where it isn't there: when it began, which is an
-    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order. ``explained_by``: causes of which this one is a consequence.
+    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order. ``explained_by``: causes of
+    which this one is a consequence; ``perhaps_by``: of which it may be one.
     ``caveats``: what wasn't known, one line each.
     """
 
@@ -166,6 +171,7 @@ class Verdict:
     end: float | None = None
     affected: tuple[str, ...] = ()
     explained_by: tuple[Cause, ...] = ()
+    perhaps_by: tuple[Cause, ...] = ()
     caveats: tuple[str, ...] = ()
 
     @property

@@ -22,8 +22,17 @@ PAIN = frozenset({Cause.OVERLOAD, Cause.RETRY_STORM, Cause.SLO_MISSED})
 """What follows wherever capacity is lost or work is thrown away: queues, clients that come again, users who wait."""
 THRASH = PAIN | {Cause.ORPHANS, Cause.PREFILL_BLOCKING, Cause.LONG_PROMPTS}
 """What an engine that works for what it throws away leaves behind; long prompts are what filled it."""
-ELSEWHERE = THRASH | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH}
-"""What the rest of a fleet comes to when some of it is gone or stands still."""
+ELSEWHERE = frozenset(
+    {
+        Cause.RECOMPUTE_THRASH,
+        Cause.OFFLOAD_THRASH,
+        Cause.SWAP_THRASH,
+        Cause.ORPHANS,
+        Cause.PREFILL_BLOCKING,
+        Cause.LONG_PROMPTS,
+    }
+)
+"""What the rest of a fleet may come to when some of it is gone or does less, and what fills pools that are smaller."""
 FAST_BURN = 14.4
 """Times a month's budget, as the pack's fastest page of an objective has it."""
 WINDOW_SECONDS = 120.0

@@ -70,6 +70,7 @@ OVERLOAD = Template(
         users_waited(),
     ),
     explains=frozenset({Cause.SLO_MISSED}),
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=150.0,
 )

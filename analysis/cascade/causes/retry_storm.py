@@ -54,6 +54,7 @@ RETRY_STORM = Template(
     ),
     explains=frozenset({Cause.OVERLOAD, Cause.SLO_MISSED}),
     breadth=Breadth.FLEET,
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=240.0,
 )
