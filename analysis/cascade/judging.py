@@ -125,6 +125,7 @@ def _measured(
         bool(found),
         "",
         sign.signal,
+        sign.told_as,
         since,
         found[-1].until if found else None,
         sum(each.held_seconds for each in found),
@@ -137,7 +138,7 @@ def _measured(
 
 
 def _words(evidence: Evidence) -> str:
-    name = evidence.signal.name if evidence.signal is not None else ""
+    name = evidence.name
 
     def told(value: float) -> str:
         return of_signal(name, value)

@@ -21,7 +21,8 @@ from exporter.signal import Signal
 class Sign:
     """What a look found. ``held``, ``known``, ``values``: shape (n,); ``values`` is the number that tells most of it.
 
-    ``limit``: what the number was compared with, where there is one; ``falls``: the lower the worse.
+    ``limit``: what the number was compared with, where there is one; ``falls``: the lower the worse. ``name``: what
+    the number is called where it is made of the signal and isn't the signal itself.
     """
 
     held: Truth
@@ -30,6 +31,12 @@ class Sign:
     signal: Signal
     limit: float | None = None
     falls: bool = False
+    name: str = ""
+
+    @property
+    def told_as(self) -> str:
+        """What the number is called, with its unit."""
+        return self.name or self.signal.name
 
 
 Look = Callable[[Subject], Sign | None]
@@ -127,7 +134,7 @@ class Evidence:
     """One link as it was found. ``held``: None where nobody watched it; then all numbers are None.
 
     ``since``, ``until``: seconds of the frame's clock; ``seconds``: for how long in all. ``baseline``, ``worst``: of
-    the number that tells most, in the signal's unit; ``z``: how many spreads the worst is off, infinite where the
+    the number that tells most, which is called ``name``; ``z``: how many spreads the worst is off, infinite where the
     baseline never moved; ``threshold``: what it was compared with. ``words``: a sentence for a report.
     """
 
@@ -135,6 +142,7 @@ class Evidence:
     held: bool | None
     words: str
     signal: Signal | None = None
+    name: str = ""
     since: float | None = None
     until: float | None = None
     seconds: float = 0.0
@@ -154,11 +162,11 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there. ``confidence``: 0 to 1, how much was watched.
+    """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there. ``confidence``: 0 to 1, by what was watched.
 
     ``onset``, ``proven``, ``end``: seconds of the frame's clock, None where it isn't there: when it began, which is an
-    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order. ``explained_by``: causes of
-    which this one is a consequence; ``perhaps_by``: of which it may be one.
+    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order.
+    ``explained_by``: causes of which this one is a consequence; ``perhaps_by``: of which it may be one.
     ``caveats``: what wasn't known, one line each.
     """
 

@@ -1,8 +1,8 @@
 """Causes over the drill: ``python -m tests.evaluation.causes [--seeds N] [--first N] [--scenario NAME] [PAGE]``.
 
-Plays every scenario with each seed, as it is, moved and with another fault, and holds ``analysis.cascade`` to the truth
-at steps of 1 s, at steps of 15 s, with engines alone, with GPUs alone, and with a hole across the onset. Plays are kept.
-Exit code 1 where a bar is missed.
+Plays every scenario with each seed, as it is, moved and with another fault, and holds ``analysis.cascade`` to the
+truth: at steps of 1 s and of 15 s, with engines alone, with GPUs alone, and with a hole across the onset. Plays are
+kept. Exit code 1 where a bar is missed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MOST_PROCESSES = 2
 class Outcome:
     """Of one run in one view of it. ``expected``: causes that are true; ``told``: those found, in order.
 
-    ``onsets``: of each true cause that was found, how many seconds after the truth its onset was put. ``confidence``: of
-    the first cause told.
+    ``onsets``: of each true cause that was found, how many seconds after the truth its onset was put.
+    ``confidence``: of the first cause told.
     """
 
     case: Case
@@ -58,7 +58,7 @@ class Outcome:
     @property
     def right_first(self) -> bool:
         """The first cause told is a true one."""
-        return self.right if not self.expected else self.told[:1] and self.told[0] in self.expected or False
+        return self.right if not self.expected else (self.told[:1] and self.told[0] in self.expected) or False
 
 
 def evaluated(case: Case) -> list[Outcome]:
@@ -114,8 +114,7 @@ def _gpus_alone(frame: Frame) -> Frame:
         [
             place
             for place, key in enumerate(frame.keys)
-            if key.label("uuid")
-            and not key.label("engine")
+            if (key.label("uuid") and not key.label("engine"))
             or (key.name == SOURCE_UP.full_name and key.label("source") not in engines)
         ]
     )

@@ -30,7 +30,7 @@ def cases(seeds: Sequence[int], only: Sequence[str] = ()) -> Iterator[Case]:
 
 
 def _moved(case: Case) -> Case:
-    """Another generation, GPU, model, number of engines or ramp, one at a time, that the scenario can be played with."""
+    """Another generation, GPU, model, number of engines or ramp, one at a time, that it can be played with."""
     chance = random.Random(f"{case.title} moved")  # noqa: S311 -- no secret
     for _ in range(_TRIES):
         change = chance.choice(
@@ -42,7 +42,7 @@ def _moved(case: Case) -> Case:
                 {"ramp_seconds": chance.choice(_RAMPS)},
             )
         )
-        moved = replace(case, setting=replace(case.setting, **change))  # type: ignore[arg-type]
+        moved = replace(case, setting=replace(case.setting, **change))
         if _possible(moved):
             return moved
     return case

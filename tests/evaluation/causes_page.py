@@ -12,11 +12,16 @@ if TYPE_CHECKING:
 _HEAD = """# Causes over the drill
 
 Written by `python -m tests.evaluation.causes docs/evaluation-causes.md`, which fails where a bar is missed. Every
-scenario of the drill is played small with each seed: as it is, moved (another generation, GPU, model, number of engines
-or ramp), and with another fault on the same fleet, in turn. The ranking of `analysis/cascade` sees what a sidecar
-recorded, and nothing else: with steps of 1 s, and with steps of 15 s as Prometheus would have kept it, with the engines'
-signals alone, with the GPUs' alone, and with nothing known from a minute before the onset to a minute after it.
+scenario of the drill is played small with each seed: as it is, moved (another generation, GPU, model, number of
+engines or ramp), and with another fault on the same fleet, in turn. The ranking of `analysis/cascade` sees what a
+sidecar recorded, and nothing else: with steps of 1 s, with steps of 15 s as Prometheus would have kept it, with the
+engines' signals alone, with the GPUs' alone, and with nothing known from a minute before the onset to a minute after.
 """
+
+_LESS = (
+    "The same runs. A fault that GPUs or gateways tell of can't be found without them, and then must not be taken for"
+    " another: `wrong` are runs whose first cause is none of the true ones. `confidence` is the mean of the first told."
+)
 
 
 def page(
@@ -38,9 +43,7 @@ def page(
         lines.append(_row(name, [each for each in fine if each.case.scenario == name]))
     lines += ["", "## With less to go by", ""]
     lines += [
-        "The same runs. A fault that GPUs or gateways tell of can't be found without them, and then it must not be taken"
-        " for another one: `wrong` are runs whose first cause is none of the true ones. `confidence` is the mean of the"
-        " first cause told.",
+        _LESS,
         "",
         "| view | right first cause | nothing or not enough told | wrong | confidence |",
         "|---|---|---|---|---|",

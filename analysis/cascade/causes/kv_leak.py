@@ -18,7 +18,7 @@ from exporter.derive.traffic import SEQUENCES
 _SMOOTH_SECONDS = 120.0
 _ALIKE = float(np.log(1.33))
 """Sequences of another kind hold more or less on every engine: then nothing is said."""
-_LOST_RATIO, _NONE_RATIO = 0.1, 0.05
+_LOST_RATIO, _NONE_RATIO = 0.15, 0.05
 """Of the pool: what has to be lost before it is told from chance, and what chance alone makes."""
 
 
@@ -69,7 +69,13 @@ KV_LEAK = Template(
                 alerted(KV_LEAKING),
                 without(
                     both(
-                        computed(KV_USAGE, _never_given_back, lambda lost: lost > _LOST_RATIO, _LOST_RATIO),
+                        computed(
+                            KV_USAGE,
+                            _never_given_back,
+                            lambda lost: lost > _LOST_RATIO,
+                            _LOST_RATIO,
+                            name="kv_lost_ratio",
+                        ),
                         computed(KV_USAGE, _peers_as_before, lambda times: np.abs(np.log(times)) < _ALIKE),
                     ),
                     either(THROWN_OUT, alerted(TAIL_WASTE)),

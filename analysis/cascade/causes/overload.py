@@ -56,6 +56,7 @@ OVERLOAD = Template(
                 _queued_while_busy,
                 lambda queued: queued > THRESHOLDS.waiting_sequences,
                 THRESHOLDS.waiting_sequences,
+                name="queued_sequences",
             ),
             Role.NECESSARY,
             least_seconds=_QUEUED_SECONDS,

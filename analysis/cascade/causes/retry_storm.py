@@ -37,6 +37,7 @@ _GAVE_UP = computed(
     _gave_up,
     lambda rate: rate > THRESHOLDS.retry_storm_per_second,
     THRESHOLDS.retry_storm_per_second,
+    name="given_up_per_second",
 )
 
 RETRY_STORM = Template(
