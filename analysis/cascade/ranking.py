@@ -65,8 +65,9 @@ def causes(frame: Frame, baseline: Frame | None = None) -> Ranking:
     verdicts = [_verdict(TEMPLATES[cause], each, fleet) for cause, each in judged.items()]
     engines = {
         name: _ordered(
-            _verdict(TEMPLATES[cause], [one for one in each if one.subject.engine in {"", name}], fleet)
+            _verdict(TEMPLATES[cause], own, fleet)
             for cause, each in judged.items()
+            if (own := [one for one in each if one.subject.engine in {"", name}])
         )
         for name in fleet.engines
     }
