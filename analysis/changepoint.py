@@ -12,15 +12,19 @@ counts in any noise. The setting was chosen on half of a set of labelled series 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values
 from analysis.partition import breaks, cost, totals
-from analysis.robust import scale
+from analysis.robust import median, quantile_of_sorted, scale_of_sorted
 
 NOISES = 128.0
 """Squares of noise, by log(n), that a stretch costs."""
+LEAST_NOISES = 4.0
+"""The same where a series is so short that a share of it may be chance: a place, a level, a slope and one more."""
 LEAST_SHARE, MOST_SHARE = 0.005, 0.08
 """Of all squares: a stretch costs no less and no more."""
 SHORTEST = 5
@@ -65,21 +69,23 @@ def change_points(values: Values, times: Values | None = None) -> tuple[Change, 
         return ()
     known = values[places]
     comparable = _comparable(known)
-    cuts = _cuts(comparable)
+    penalty = _penalty(comparable)
+    cuts = _cuts(comparable, penalty)
     if not cuts:
         return ()
-    sums, penalty = totals(comparable), _penalty(comparable)
     ends = (0, *cuts, len(known))
+    levels = [median(known[begin:end]) for begin, end in pairwise(ends)]
+    strengths = _strengths(comparable, np.array(ends), penalty)
     return tuple(
         Change(
-            place=int(places[here]),
-            time=None if times is None else float(times[places[here]]),
-            before=float(np.median(known[begin:here])),
-            after=float(np.median(known[here:end])),
-            strength=_strength(sums, (begin, here, end), penalty),
-            after_gap=bool(places[here] - places[here - 1] > 1),
+            place=int(places[cut]),
+            time=None if times is None else float(times[places[cut]]),
+            before=before,
+            after=after,
+            strength=strength,
+            after_gap=bool(places[cut] - places[cut - 1] > 1),
         )
-        for begin, here, end in zip(ends[:-2], ends[1:-1], ends[2:], strict=True)
+        for cut, (before, after), strength in zip(cuts, pairwise(levels), strengths, strict=True)
     )
 
 
@@ -91,36 +97,37 @@ def frame_changes(frame: Frame) -> dict[Key, tuple[Change, ...]]:
 
 def _comparable(known: Values) -> Values:
     """Without units, outliers clipped, so that what varies does so by about 1."""
-    low, high = np.quantile(known, (0.01, 0.99))
-    if known.min() > 0 and high > LOGARITHM_FROM * low:
-        known = np.log(known)
-    usual = scale(known)
-    if usual is None:
-        raise ValueError("no value is known")
-    clipped = np.clip(usual.z(known), -CLIPPED_AT, CLIPPED_AT)
+    in_order = np.sort(known)
+    low, high = (quantile_of_sorted(in_order, share) for share in (0.01, 0.99))
+    if in_order[0] > 0 and high > LOGARITHM_FROM * low:
+        known, in_order = np.log(known), np.log(in_order)
+    clipped = np.clip(scale_of_sorted(in_order).z(known), -CLIPPED_AT, CLIPPED_AT)
     return np.asarray((clipped - clipped.mean()) / max(float(clipped.std()), STEADY), dtype=np.float64)
 
 
 def _penalty(comparable: Values) -> float:
     count = len(comparable)
     noise = float(np.var(np.diff(comparable))) / 2
-    return float(np.clip(NOISES * np.log(count) * noise, LEAST_SHARE * count, MOST_SHARE * count))
+    of_one = float(np.log(count)) * noise
+    return max(
+        float(np.clip(NOISES * of_one, LEAST_SHARE * count, MOST_SHARE * count)), LEAST_NOISES * of_one
+    )
 
 
-def _cuts(comparable: Values) -> tuple[int, ...]:
+def _cuts(comparable: Values, penalty: float) -> tuple[int, ...]:
     width = -(-len(comparable) // MOST_VALUES)
     if width == 1:
-        return breaks(comparable, _penalty(comparable), _shortest(len(comparable)))
+        return breaks(comparable, penalty, _shortest(len(comparable)))
     means = np.add.reduceat(comparable, np.arange(0, len(comparable), width)) / np.append(
         np.full((len(comparable) - 1) // width, float(width)), (len(comparable) - 1) % width + 1.0
     )
     rough = breaks(means, _penalty(means), _shortest(len(means)))
-    return _exactly(comparable, [each * width for each in rough], width)
+    return _exactly(comparable, [each * width for each in rough], width, penalty)
 
 
-def _exactly(comparable: Values, rough: list[int], width: int) -> tuple[int, ...]:
+def _exactly(comparable: Values, rough: list[int], width: int, penalty: float) -> tuple[int, ...]:
     """Each cut where it is best, up to two means from where the means have it, between its neighbours."""
-    sums, penalty = totals(comparable), _penalty(comparable)
+    sums = totals(comparable)
     ends = [0, *rough, len(comparable)]
     for place in range(1, len(ends) - 1):
         begin, end = ends[place - 1], ends[place + 1]
@@ -131,10 +138,11 @@ def _exactly(comparable: Values, rough: list[int], width: int) -> tuple[int, ...
     return tuple(ends[1:-1])
 
 
-def _strength(sums: tuple[Values, Values, Values], stretch: tuple[int, int, int], penalty: float) -> float:
-    begin, here, end = stretch
-    both = cost(sums, begin, here, penalty) + cost(sums, here, end, penalty)
-    return float((cost(sums, begin, end, penalty) - both) / penalty)
+def _strengths(comparable: Values, ends: NDArray[np.intp], penalty: float) -> list[float]:
+    sums = totals(comparable)
+    before, here, after = ends[:-2], ends[1:-1], ends[2:]
+    apart = cost(sums, before, here, penalty) + cost(sums, here, after, penalty)
+    return [float(each) for each in (cost(sums, before, after, penalty) - apart) / penalty]
 
 
 def _shortest(count: int) -> int:

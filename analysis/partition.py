@@ -16,15 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.compiling import compiled, has_numba
 from analysis.frame import Values
 
-_RUN = 32
+_RUN = 24
 """Beginnings that have one bound: fewer take more bounds, more are left out less often."""
+_TWO = 2
+"""Values are always on a line: it says nothing of them."""
 _NEVER = 1e300
 """Above any sum; an infinity would make NaN of differences."""
 _SAME = 1e-9
@@ -32,7 +34,7 @@ _SAME = 1e-9
 
 Places = int | NDArray[np.intp]
 
-_Sums = Callable[[Values, float, int], Values]
+_Cutting = Callable[[Values, float, int], NDArray[np.intp]]
 
 
 def breaks(values: Values, penalty: float, shortest: int) -> tuple[int, ...]:
@@ -47,19 +49,14 @@ def breaks(values: Values, penalty: float, shortest: int) -> tuple[int, ...]:
         raise ValueError("values that are not known can't be cut: leave them out")
     if len(values) < 2 * shortest:
         return ()
-    least = _least_sums()(np.ascontiguousarray(values, dtype=np.float64), penalty, shortest)
-    return _traced(values, least, penalty, shortest)
+    found = _cutting()(np.ascontiguousarray(values, dtype=np.float64), penalty, shortest)
+    return tuple(int(each) for each in found)
 
 
 @cache
-def _least_sums() -> _Sums:
+def _cutting() -> _Cutting:
     """The fast way where there is numba, else the plain one."""
-    if find_spec("numba") is None:
-        return least_sums
-    import numba  # noqa: PLC0415 - optional, and a second of loading
-
-    compiled: _Sums = numba.njit(cache=True, fastmath={"nnan", "nsz"})(_least_sums_by_runs)
-    return compiled
+    return compiled(cut_by_runs, all_known=True) if has_numba() else cut
 
 
 def totals(values: Values) -> tuple[Values, Values, Values]:
@@ -77,35 +74,36 @@ def cost(sums: tuple[Values, Values, Values], begin: Places, end: Places, penalt
     rise = total[end] - total[begin]
     level = squares[end] - squares[begin] - rise * rise / length
     tilt = by_place[end] - by_place[begin] - 0.5 * (begin + end) * rise
-    # two values are always on a line
-    explained = np.where(length > 2, 12.0 * tilt * tilt / np.maximum(length * (length * length - 1.0), 1.0), 0.0)  # noqa: PLR2004
+    spread_of_places = length * (length * length - 1.0) / 12.0
+    explained = np.where(length > _TWO, tilt * tilt / np.maximum(spread_of_places, 0.5), 0.0)
     return np.asarray(level - np.maximum(explained - penalty, 0.0), dtype=np.float64)
 
 
-def least_sums(values: Values, penalty: float, shortest: int) -> Values:
-    """The least sum of the first t values for each t, shape (n + 1,): all beginnings tried."""
+def cut(values: Values, penalty: float, shortest: int) -> NDArray[np.intp]:
+    """Where stretches begin, in order: all beginnings tried."""
     sums = totals(values)
     least = np.full(len(values) + 1, _NEVER)
     least[0] = 0.0
+
+    def tried(end: int) -> Values:
+        begins = np.arange(end - shortest + 1)
+        return np.asarray(least[begins] + cost(sums, begins, end, penalty), dtype=np.float64)
+
     for end in range(shortest, len(values) + 1):
-        begins = np.arange(end - shortest + 1)
-        least[end] = (least[begins] + cost(sums, begins, end, penalty)).min() + penalty
-    return least
-
-
-def _traced(values: Values, least: Values, penalty: float, shortest: int) -> tuple[int, ...]:
-    """Back from the end: of each stretch the beginning that gave its sum."""
-    sums, end, found = totals(values), len(values), []
+        least[end] = tried(end).min() + penalty
+    found = []
+    end = len(values)
     while end > 0:
-        begins = np.arange(end - shortest + 1)
-        tried = least[begins] + cost(sums, begins, end, penalty)
-        end = int(np.flatnonzero(tried <= tried.min() + _SAME)[0])
+        last = tried(end)
+        end = int(np.flatnonzero(last <= last.min() + _SAME)[0])
         found.append(end)
-    return tuple(sorted(found[:-1]))
+    return np.array(found[-2::-1], dtype=np.intp)
 
 
-def _least_sums_by_runs(values: Values, penalty: float, shortest: int) -> Values:
-    """The same as ``least_sums``, for numba: by runs of beginnings, most of which are left out by their bound.
+def cut_by_runs(  # noqa: C901, PLR0912, PLR0915 - one loop that a compiler sees whole
+    values: Values, penalty: float, shortest: int
+) -> NDArray[np.intp]:
+    """The same as ``cut``, for numba: by runs of beginnings, most of which are left out by their bound.
 
     Run 0 is the place 0 alone, run r the places (r - 1) * RUN + 1 to r * RUN.
     """
@@ -119,14 +117,17 @@ def _least_sums_by_runs(values: Values, penalty: float, shortest: int) -> Values
     of_level, of_tilt = np.zeros(count + 1), np.zeros(count + 1)
     for length in range(1, count + 1):
         of_level[count - length] = 1.0 / length
-        if length > 2:  # noqa: PLR2004 - two values are always on a line
+        if length > _TWO:
             of_tilt[count - length] = 12.0 / (length * (length * length - 1.0))
     runs = (count + _RUN - 1) // _RUN + 1
-    least, above = np.full(count + 1, _NEVER), np.full(count + 1, _NEVER)  # above: less the squares up to there
+    least, above = (
+        np.full(count + 1, _NEVER),
+        np.full(count + 1, _NEVER),
+    )  # above: less the squares up to there
     least[0] = above[0] = 0.0
     of_run = np.full(runs, _NEVER)
     of_run[0] = 0.0
-    bounds = np.empty(runs)
+    bounds, inside = np.empty(runs), np.empty(_RUN)
     before = 0
     for end in range(shortest, count + 1):
         newest = end - shortest
@@ -157,16 +158,39 @@ def _least_sums_by_runs(values: Values, penalty: float, shortest: int) -> Values
             for begin in range(first, last + 1):
                 rise = total[end] - total[begin]
                 tilt = by_place[end] - by_place[begin] - (middle + 0.5 * begin) * rise
-                lowest = min(
-                    lowest,
+                tried = (
                     above[begin]
                     - rise * rise * of_level[shift + begin]
-                    - max(tilt * tilt * of_tilt[shift + begin] - penalty, 0.0),
+                    - max(tilt * tilt * of_tilt[shift + begin] - penalty, 0.0)
                 )
+                inside[begin - first] = tried
+                lowest = min(lowest, tried)
             if lowest < best:
-                best, before = lowest, first
+                # the next search starts from here, and the nearer that is to its best, the more it leaves out
+                best = lowest
+                before = first + int(np.argmin(inside[: last - first + 1]))
         least[end] = best + squares[end] + penalty
         above[end] = best + penalty
         own = (end + _RUN - 1) // _RUN
         of_run[own] = min(of_run[own], least[end])
-    return least
+    found = np.empty(count // shortest + 1, dtype=np.intp)
+    cuts, end = 0, count
+    while end > 0:
+        shift, middle, lowest = count - end, 0.5 * end, _NEVER
+        for again in range(2):
+            for begin in range(end - shortest + 1):
+                rise = total[end] - total[begin]
+                tilt = by_place[end] - by_place[begin] - (middle + 0.5 * begin) * rise
+                tried = (
+                    above[begin]
+                    - rise * rise * of_level[shift + begin]
+                    - max(tilt * tilt * of_tilt[shift + begin] - penalty, 0.0)
+                )
+                if again == 0:
+                    lowest = min(lowest, tried)
+                elif tried <= lowest + _SAME:
+                    end = begin
+                    break
+        found[cuts] = end
+        cuts += 1
+    return found[: cuts - 1][::-1]
