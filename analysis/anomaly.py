@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values
 from analysis.hour_of_week import LEAST_WEEKS, SURE_WEEKS, expected, weeks
-from analysis.judged import judged, restarts
+from analysis.judged import Judged, judged, restarts
 from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX
 
-_LEAST_INSTANTS = 60
+_COUNTLESS = 1000.0
+_LEAST_INSTANTS = 30
 """What is usual isn't known from fewer."""
 
 
@@ -82,10 +83,11 @@ class Flag:
         name = self.key.name.removeprefix(PREFIX) + (" per second" if self.is_rate else "")
         whose = " ".join(text for _, text in self.key.labels)
         verb, side = ("rose", "above") if self.kind.upwards else ("fell", "below")
+        far = f"{self.score:.0f}" if self.score < _COUNTLESS else f"over {_COUNTLESS:,.0f}"
         ended = f"to {_clock(self.end)}" if self.end is not None else "and was still there at the end"
         return (
             f"{name}{f' of {whose}' if whose else ''} {verb} to {self.value:.3g};"
-            f" {self.low:.3g} to {self.high:.3g} was usual; {self.score:.0f} spreads {side};"
+            f" {self.low:.3g} to {self.high:.3g} was usual; {far} spreads {side};"
             f" {_clock(self.start)} {ended}"
         )
 
@@ -153,11 +155,11 @@ def look(
         return Looked(key, Baseline.BEFORE)
     seen = steady(seen, step_seconds)
     series = _Seen(key, seen, times, what.is_rate)
-    found = outside(seen, step_seconds, what.least_spread)
+    found = _events(what, outside(seen, step_seconds, what.least_spread))
     if weeks(times, step_seconds) < LEAST_WEEKS:
         return Looked(key, Baseline.BEFORE, tuple(series.flag(each, Baseline.BEFORE) for each in found))
     usual = expected(seen, times)
-    others = outside(seen - usual, step_seconds, what.least_spread)
+    others = _events(what, outside(seen - usual, step_seconds, what.least_spread))
     if weeks(times, step_seconds) < SURE_WEEKS:
         # with few weeks an incident of one makes the same hour of another look odd: that one isn't odd by itself
         others = tuple(each for each in others if any(_meet(each, one) for one in found))
@@ -165,6 +167,10 @@ def look(
     return Looked(
         key, Baseline.HOUR_OF_WEEK, tuple(series.flag(each, Baseline.HOUR_OF_WEEK) for each in moved)
     )
+
+
+def _events(what: Judged, found: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+    return tuple(each for each in found if (what.rises if each.upwards else what.falls))
 
 
 def _meet(one: Stretch, other: Stretch) -> bool:

@@ -14,42 +14,61 @@ from numpy.typing import NDArray
 from analysis.frame import Frame, Key
 from exporter.derive.headroom import EXHAUSTION
 from exporter.derive.inventory import ENGINE_GPU_INFO
+from exporter.derive.preemption import TOKENS_PER_PREEMPTION
 
 Values = NDArray[np.float64]
 RATE_SECONDS = 30.0
 _COUNTER = "_total"
+_DURATION = "_seconds"
 _NOT_JUDGED = ("_info", "_timestamp_seconds", "_created", "_bucket")
 _FORECASTS = frozenset({EXHAUSTION.full_name})
 """They come and go, and say themselves how bad it is."""
-_LEAST = (("_ratio", 0.02), ("_seconds", 0.005), ("_celsius", 2.0), ("_watts", 10.0))
+_LEAST = (("_ratio", 0.02), (_DURATION, 0.005), ("_celsius", 2.0), ("_watts", 10.0))
 """The least spread of a unit: what nobody would call a change, a quarter of it."""
 _LEAST_OF_A_COUNT = 1.0
 _LEAST_OF_A_STATE = 0.1
+_MORE_IS_BETTER = frozenset({TOKENS_PER_PREEMPTION.full_name})
+"""That these rise is a return; that a duration falls as well."""
+_LATE_SECONDS = 150.0
+"""A series that is first known so long after the others may have begun amid an incident: its fall is a return then."""
 _BEFORE_RESTART_SECONDS = 60.0
 _AFTER_RESTART_SECONDS = 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Values in the shape of the series, NaN where none is judged. ``least_spread``: in their unit."""
+    """Values in the shape of the series, NaN where none is judged. ``least_spread``: in their unit.
+
+    ``falls`` and ``rises``: whether that it does so may be an event.
+    """
 
     values: Values
     is_rate: bool
     least_spread: float
+    falls: bool = True
+    rises: bool = True
 
 
 def judged(key: Key, values: Values, step_seconds: float) -> Judged | None:
     """Of one series; None where it is text, a time or a forecast."""
     if key.name.endswith(_NOT_JUDGED) or key.name in _FORECASTS:
         return None
+    first = int(np.argmax(~np.isnan(values))) if len(values) else 0
+    late = first * step_seconds > _LATE_SECONDS
     if key.name.endswith(_COUNTER):
         seconds = max(RATE_SECONDS, step_seconds)
-        return Judged(rate(values, step_seconds), is_rate=True, least_spread=1 / seconds)
-    return Judged(values, is_rate=False, least_spread=_least(key.name, values))
+        return Judged(rate(values, step_seconds), is_rate=True, least_spread=1 / seconds, falls=not late)
+    return Judged(
+        values,
+        is_rate=False,
+        least_spread=_least(key.name, values),
+        falls=not (key.name.endswith(_DURATION) or late),
+        rises=key.name not in _MORE_IS_BETTER,
+    )
 
 
 def rate(values: Values, step_seconds: float) -> Values:
-    """Per second, over the half minute that ends at each instant; NaN where less than half of it is known."""
+    """Per second, over the half minute that ends at each instant; NaN where less than a sixth of it is known."""
     rises = np.full(len(values), np.nan)
     rises[1:] = np.diff(values)
     rises[rises < 0] = np.nan
@@ -57,7 +76,7 @@ def rate(values: Values, step_seconds: float) -> Values:
     window = max(1, round(RATE_SECONDS / step_seconds))
     sums = _trailing(np.where(known, rises, 0.0), window)
     counts = _trailing(known.astype(np.float64), window)
-    enough = (2 * counts >= window) & known
+    enough = (6 * counts >= window) & known
     return np.where(enough, sums / np.maximum(counts, 1.0) / step_seconds, np.nan)
 
 

@@ -24,27 +24,31 @@ Values = NDArray[np.float64]
 SPREADS_OUT = 4.0
 SPREADS_BACK = 1.0
 _RANGE_SPREADS = 4.0
-_BLOCK_SECONDS = 30.0
+_BLOCK_SECONDS = 10.0
 _MOST_BLOCKS = 3000
 _STEADY_SECONDS = 5.0
 """What is shorter is taken for noise; of histories with longer steps each value counts."""
-_LEARN_SECONDS = 120.0
-_LEARN_INSTANTS = 40
+_LEARN_SECONDS = 20.0
+_LEARN_INSTANTS = 20
 _WAIT_SECONDS = 120.0
 _WELL_KNOWN_SECONDS = 1200.0
 """From so much of the past on a spread is what it is; before, it is wider by the root of what is missing."""
 _ONE_SECONDS = 300.0
 """What is outside again on the same side within so long is outside still."""
-_REMEMBERED_BLOCKS = 1440
+_REMEMBERED_BLOCKS = 2160
 _TRIMMED = 0.02
 """Of the blocks that are remembered, so many at each end have no say."""
+_SHORT_SECONDS = 300.0
+_AS_FAR = 1 / 3
+"""What is short and went no more than three times as far as one before it is nothing new; what lasts always is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """One time outside, as places in the series: from ``first`` to ``last``, and inside again at ``back`` (or None).
 
-    ``low`` and ``high``: what was usual when it began, in the series' unit; ``spread``: likewise.
+    ``low``, ``high`` and ``spread``: of what was usual when it began, in the series' unit. ``instants``: how many from
+    first to last, without those in which it was inside for a while.
     """
 
     first: int
@@ -55,6 +59,7 @@ class Stretch:
     high: float
     spread: float
     upwards: bool
+    instants: int
 
     def moved(self, by: float) -> Stretch:
         """The same around a level that was taken off before."""
@@ -106,7 +111,13 @@ def outside(values: Values, step_seconds: float, least_spread: float) -> tuple[S
             memory.see(low, high)
     if since is not None:
         found += _stretch(values, since[0] * block, len(values), since[1], since[2])
-    return tuple(_merged(found, values, max(2 * block, int(_ONE_SECONDS / step_seconds))))
+    return tuple(
+        _news(
+            _merged(found, values, max(2 * block, int(_ONE_SECONDS / step_seconds))),
+            values,
+            _SHORT_SECONDS / step_seconds,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +166,11 @@ class _Memory:
             trimmed = int(_TRIMMED * len(self._blocks))
             least, most = self._lows[trimmed], self._highs[-1 - trimmed]
             floor = max(LEAST_OF_MEDIAN * max(abs(least), abs(most)), self._least)
-            spread = max((most - least) / _RANGE_SPREADS, floor)
+            # a range of less than the time that is waited may be the foot of a slope; what never moved has none
             wider = math.sqrt(max(1.0, self._well / len(self._blocks)))
-            self.band = _Band(least, most, spread * wider)
+            steeper = max(1.0, self._wait / len(self._blocks))
+            spread = max((most - least) / _RANGE_SPREADS * steeper, floor) * wider
+            self.band = _Band(least, most, spread)
 
 
 def _extremes(values: Values, block: int) -> tuple[Values, Values]:
@@ -177,7 +190,7 @@ def _stretch(values: Values, begin: int, end: int, band: _Band, side: int) -> li
     worst = begin + int(np.nanargmax(part) if side > 0 else np.nanargmin(part))
     known = np.flatnonzero(~np.isnan(values[last + 1 :]))
     back = last + 1 + int(known[0]) if len(known) else None
-    return [Stretch(first, last, back, worst, band.low, band.high, band.spread, side > 0)]
+    return [Stretch(first, last, back, worst, band.low, band.high, band.spread, side > 0, last - first + 1)]
 
 
 def _merged(found: list[Stretch], values: Values, apart: int) -> list[Stretch]:
@@ -187,7 +200,27 @@ def _merged(found: list[Stretch], values: Values, apart: int) -> list[Stretch]:
         before = result[-1] if result else None
         if before is not None and each.first - before.last < apart and each.upwards == before.upwards:
             further = max(before, each, key=lambda one: abs(before.score(float(values[one.worst]))))
-            result[-1] = replace(before, last=each.last, back=each.back, worst=further.worst)
+            result[-1] = replace(
+                before,
+                last=each.last,
+                back=each.back,
+                worst=further.worst,
+                instants=before.instants + each.instants,
+            )
         else:
             result.append(each)
+    return result
+
+
+def _news(found: list[Stretch], values: Values, short: float) -> list[Stretch]:
+    """Without those that are short and have had their like."""
+    result = []
+    furthest = {True: 0.0, False: 0.0}
+    for each in found:
+        far = abs(each.score(float(values[each.worst])))
+        if each.instants > short:
+            result.append(each)
+        elif furthest[each.upwards] < _AS_FAR * far:
+            result.append(each)
+            furthest[each.upwards] = far
     return result
