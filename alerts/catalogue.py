@@ -16,6 +16,7 @@ from alerts.pack.watching import WATCHING
 from alerts.recording import RecordingGroup
 from alerts.recording_fleet import FLEET
 from alerts.recording_gpus import GPUS
+from alerts.recording_links import LINKS
 from alerts.recording_presence import HISTORY, PRESENCE
 from alerts.recording_slo import SLO
 
@@ -35,5 +36,6 @@ RECORDINGS: Mapping[str, RecordingGroup] = {
     "presence": PRESENCE,
     "history": HISTORY,
     "gpus": GPUS,
+    "links": LINKS,
     "fleet": FLEET,
 }

@@ -18,6 +18,8 @@ from exporter.settings import RefusedError
 _Label = Annotated[str, Meta(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
 _MATCHER = r'\s*[a-zA-Z_][a-zA-Z0-9_]*\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"\s*'
 _Wait = Annotated[int, Meta(ge=0, le=86_400)]
+DESK = "http://127.0.0.1:9808"
+"""Where thrashold's desk listens unless it is told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,13 @@ class PackSettings:
             description="Where the runbooks are served: `NAME.md` is put behind it. A folder or a URL.",
         ),
     ] = BASE
+    desk: Annotated[
+        str,
+        Meta(
+            pattern=r"^https?://[^\s?#@]*[^\s?#@/]$",
+            description="Where Alertmanager's example sends what people are told: the desk, or something of yours.",
+        ),
+    ] = DESK
     alerts: Annotated[dict[str, AlertSettings], Meta(description="Settings of single alerts, by name.")] = (
         field(default_factory=dict)
     )

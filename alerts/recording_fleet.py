@@ -12,6 +12,7 @@ from alerts.conditions import Rendering
 from alerts.pack.promql import by, gauge
 from alerts.recording import Recording, RecordingGroup
 from exporter.derive.blocks import KV_BLOCKS, KV_USAGE
+from exporter.derive.headroom import HEADROOM
 from exporter.derive.latency import TOKEN_INTERVAL, TPOT_P99, TTFT_P99
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
 from exporter.derive.ranks import ENGINE_INFO
@@ -48,14 +49,20 @@ ENGINES = Recording(
 )
 HELD = _fleet(SEQUENCES, "sum", "Sequences by state.")
 TOKENS = _fleet(GENERATION_RATE, "sum", "Tokens generated a second.")
+BLOCKS = _fleet(KV_BLOCKS, "sum", "KV blocks by state: used over total is the fleet's usage.")
+FULLEST = _fleet(KV_USAGE, "max", "KV usage of the fullest rank.")
+EMPTIEST = _fleet(KV_USAGE, "min", "KV usage of the emptiest rank.")
+LEFT = _fleet(HEADROOM, "sum", "Tokens of KV that are left when all that runs is done.")
 FLEET = RecordingGroup(
     (
         ENGINES,
         HELD,
         TOKENS,
         _fleet(PROMPT_RATE, "sum", "Prompt tokens taken in a second."),
-        _fleet(KV_BLOCKS, "sum", "KV blocks by state: used over total is the fleet's usage."),
-        _fleet(KV_USAGE, "max", "KV usage of the fullest rank."),
+        BLOCKS,
+        FULLEST,
+        EMPTIEST,
+        LEFT,
         _fleet(PREEMPTION_RATE, "sum", "Preemptions a second."),
         _fleet(THRASHING, "sum", "Ranks that thrash."),
         _fleet(SWAP_BYTES_RATE, "sum", "Bytes a second of swapping and offloading, by direction."),

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from alerts.alert import Severity
+from alerts.recording_fleet import BLOCKS, EMPTIEST, FULLEST, LEFT, TOKENS
+from alerts.recording_links import AT_THE_LINE, BUSIEST, BY_SWAP, DOWNGRADED
+from alerts.recording_slo import MISSED_RATIOS
 from dashboards.context import Context
 from dashboards.panels import Board, Row, Visual, bar_gauge, stat, table, time_series
 from dashboards.queries import Expression, Look
 from dashboards.shape import CALM, NEUTRAL, Line, Query, Unit, above, below, beyond
 from exporter.derive.amplification import AMPLIFICATION
 from exporter.derive.attribution import SWAP_SHARE
-from exporter.derive.blocks import KV_USAGE
+from exporter.derive.blocks import KV_BLOCKS, KV_USAGE
 from exporter.derive.gateway import REQUESTS as GATEWAY_REQUESTS
 from exporter.derive.headroom import DEMAND, HEADROOM
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL, TPOT_P99, TTFT_P99
@@ -28,7 +31,8 @@ _HOUR, _SHORT = "1h", "5m"
 """Of burn rates: the windows of the fastest alert."""
 _BURN = above(1, 14.4)
 _FINEST, _FINEST_BURN = "2m", "5m"
-"""Between two points: a thousand engines cost by the point. Nothing is lost: what is read spans that time."""
+"""Between two points, of what a thousand sidecars read and of what is recorded once a minute. Nothing is lost: what is
+read spans that time."""
 _OBJECTIVES = (("ttft", "first tokens"), ("tpot", "pace of tokens"))
 
 
@@ -149,9 +153,8 @@ def _objectives(context: Context, look: Look) -> tuple[Visual, ...]:
 
 
 def _burnt(context: Context, look: Look, slo: str, window: str) -> Expression:
-    missed = look.rate(SLO_EVENTS, where=(("slo", slo), ("good", "false")), window=window).across("sum")
-    every = look.rate(SLO_EVENTS, where=(("slo", slo),), window=window).across("sum")
-    return missed.over(every).times(1 / context.lines.slo_budget_ratio)
+    missed = look.recorded(MISSED_RATIOS[window], SLO_EVENTS, where=(("slo", slo),))
+    return missed.times(1 / context.lines.slo_budget_ratio)
 
 
 def _bars(context: Context, look: Look) -> tuple[Visual, ...]:
@@ -217,15 +220,18 @@ def _listed(context: Context, look: Look) -> Visual:
 
 
 def _room(context: Context, look: Look) -> tuple[Visual, ...]:
-    usage = look.gauge(KV_USAGE)
+    def blocks(state: str) -> Expression:
+        return look.recorded(BLOCKS, KV_BLOCKS, where=(("state", state),)).across("sum")
+
     return (
         time_series(
             "KV cache in use",
             Unit.RATIO,
-            Query(usage.across("max"), context.legend(said="fullest")),
-            Query(usage.across("avg"), context.legend(said="mean")),
-            Query(usage.across("min"), context.legend(said="emptiest")),
-            finest=_FINEST,
+            Query(look.recorded(FULLEST, KV_USAGE).across("max"), context.legend(said="fullest")),
+            Query(blocks("used").over(blocks("total")), context.legend(said="all of it")),
+            Query(
+                look.recorded(EMPTIEST, KV_USAGE, over="min").across("min"), context.legend(said="emptiest")
+            ),
             do="Far apart: the router doesn't spread requests by what they hold.",
             lines=above(context.lines.kv_usage_calm_ratio, context.lines.kv_usage_full_ratio),
             size=(8, 8),
@@ -234,8 +240,7 @@ def _room(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "Tokens of KV that are left",
             Unit.COUNT,
-            Query(look.gauge(HEADROOM, over="min").across("sum"), context.legend()),
-            finest=_FINEST,
+            Query(look.recorded(LEFT, HEADROOM, over="min").across("sum"), context.legend()),
             do="Below 0 the fleet has accepted more than it can hold: admit less, or add engines.",
             lines=below(0),
             size=(8, 8),
@@ -244,8 +249,7 @@ def _room(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "Tokens generated a second",
             Unit.COUNT,
-            Query(look.gauge(GENERATION_RATE, over="avg").across("sum"), context.legend()),
-            finest=_FINEST,
+            Query(look.recorded(TOKENS, GENERATION_RATE, over="avg").across("sum"), context.legend()),
             do="Falls while more sequences run: work is thrown away somewhere.",
             size=(8, 8),
         ),
@@ -254,15 +258,20 @@ def _room(context: Context, look: Look) -> tuple[Visual, ...]:
 
 def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
     limit = context.lines.pcie_saturation_ratio
-    saturation = look.gauge(PCIE_SATURATION, peak=True)
-    fuller = saturation.across("max", "uuid")
+    fuller = look.gauge(PCIE_SATURATION, peak=True).across("max", "uuid")
     return (
         time_series(
             "Busiest link",
             Unit.RATIO,
-            Query(saturation.across("max", "direction"), context.legend("direction")),
-            Query(look.gauge(SWAP_SHARE).across("max"), context.legend(said="share by swap"), dashed=True),
-            finest=_FINEST,
+            Query(
+                look.recorded(BUSIEST, PCIE_SATURATION).across("max", "direction"),
+                context.legend("direction"),
+            ),
+            Query(
+                look.recorded(BY_SWAP, SWAP_SHARE),
+                context.legend(said="share by swap"),
+                dashed=True,
+            ),
             do="At the line: the bars say whose links, the engine's board whether it is swap.",
             lines=above(bad=limit),
             most=1,
@@ -270,9 +279,8 @@ def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "Links at the line, and links that lost lanes",
             Unit.COUNT,
-            Query(fuller.compared(">", limit).across("sum"), context.legend(said="at the line")),
-            Query(look.gauge(PCIE_DOWNGRADED).across("sum"), context.legend(said="downgraded")),
-            finest=_FINEST,
+            Query(look.recorded(AT_THE_LINE, PCIE_SATURATION), context.legend(said="at the line")),
+            Query(look.recorded(DOWNGRADED, PCIE_DOWNGRADED), context.legend(said="downgraded")),
             do="One machine's: its neighbours or its slots. All: swap or offload. docs/runbooks/PcieLinkDowngraded.md.",
         ),
         bar_gauge(

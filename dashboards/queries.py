@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from alerts.conditions import Rendering
+from alerts.recording import Recording
 from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.signal import PEAK_SUFFIX, Kind, Signal
 
@@ -115,6 +116,19 @@ class Look:
             return plain
         twin = self._over(signal.full_name + PEAK_SUFFIX, signal, where, over, window)
         return replace(plain, text=f"({twin.text} or {plain.text})")
+
+    def recorded(
+        self, recording: Recording, *signals: Signal, where: Where = (), over: str = "max"
+    ) -> Expression:
+        """What the pack's rules record of ``signals``: of a whole cluster, whatever else the board follows."""
+        clusters = self.rendering.cluster_labels
+        labels = tuple(label for label in recording.labels if label not in (MODEL, *dict(where)))
+        parts = [f'{label}=~"${label}"' for label in clusters]
+        parts += [f'{label}="{value}"' for label, value in where]
+        # of models apart as well as together: what is summed is told apart by the model first
+        kept = ", ".join((*clusters, *(label for label in recording.labels if label not in dict(where))))
+        text = f"{over} by ({kept}) ({over}_over_time({recording.name}{{{','.join(parts)}}}[{WINDOW}]))"
+        return Expression(text, signals, labels, clusters)
 
     def rate(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
         """A counter's rise a second. Raises ValueError."""

@@ -73,4 +73,11 @@ def test_no_rule_about_objectives_reads_workers_over_more_than_minutes() -> None
 
 def test_how_often_a_group_is_recorded_is_its_own() -> None:
     told = {name: recording_group(name, PackSettings())["interval"] for name in RECORDINGS}
-    assert told == {"slo": "60s", "presence": "60s", "history": "60s", "gpus": "30s", "fleet": "30s"}
+    assert told == {
+        "slo": "60s",
+        "presence": "60s",
+        "history": "60s",
+        "gpus": "30s",
+        "links": "30s",
+        "fleet": "30s",
+    }

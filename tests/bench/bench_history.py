@@ -1,7 +1,8 @@
 """How fast history is read from files, in CPU time, beside what others read the same files with.
 
-A stored frame of a day of 200 series against pyarrow's own way to pandas and pandas itself, to float64 as all three; a recording's OpenMetrics
-against prometheus_client's parser; and what deriving signals from an engine's own series costs a page.
+A stored frame of a day of 200 series against pyarrow's own way to pandas and pandas itself, to float64 as ours; a
+recording's OpenMetrics against prometheus_client's parser; and what deriving signals from an engine's own series costs
+a page.
 """
 
 from __future__ import annotations

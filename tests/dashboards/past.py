@@ -9,20 +9,25 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
+from alerts.catalogue import RECORDINGS
+from alerts.pack_settings import PackSettings
 from exporter.catalogue import SIGNALS
 from exporter.signal import PEAK_SUFFIX, Kind
 from exporter.snapshot import Snapshot
 from tests.exporter.golden import KV_BYTES_PER_TOKEN
 from tests.support.gpu_replay import replayed_with_gpus
 from tests.support.pages import ran
+from tests.support.prometheus import serving
 from tests.support.replay import replayed
 from tests.support.scraped import Scraped
 
 END, SECONDS, SCRAPE = 1_790_000_000.0, 300.0, 15.0
 REAL = ("v0", "v1", "dp2", "sglang")
 MADE_UP = "made-up"
-SELECTOR = re.compile(r"(thrashold_[a-z0-9_]+)\{([^}]*)\}")
+SELECTOR = re.compile(r"((?:[a-z_]+:)?thrashold_[a-z0-9_]+(?::[a-z0-9_]+)?)\{([^}]*)\}")
+"""A signal or what is recorded of one, and its matchers."""
 _MATCHER = re.compile(r'([a-z_]+)="([^"]*)"')
 
 
@@ -68,3 +73,26 @@ def _make_up(kept: Scraped, expressions: Iterable[str]) -> None:
                 for step in range(int(SECONDS / SCRAPE) + 1):
                     number = float(step) if signal.kind is Kind.COUNTER else 1.0
                     kept.add(name, END - SECONDS + step * SCRAPE, number, **labels)
+
+
+def record(kept: Scraped, folder: Path, start: float, end: float) -> None:
+    """Add what the pack's rules would have recorded of it, each 15 s; ``folder`` is for a Prometheus of its own.
+
+    Rules that read what others record come after them, as in the pack.
+    """
+    rendering = PackSettings().rendering
+    every = [recording for group in RECORDINGS.values() for recording in group.recordings]
+    names = {recording.name for recording in every}
+    texts = {recording.name: recording.promql(rendering) for recording in every}
+    known: set[str] = set()
+    while names - known:
+        turn = [name for name in names - known if not any(other in texts[name] for other in names - known)]
+        step = folder / f"after-{len(known)}"
+        step.mkdir()
+        kept.write(step / "past.om")
+        with serving(step / "past.om", step) as server:
+            for name in turn:
+                for labels, values in server.query_range(texts[name], start, end, SCRAPE).items():
+                    for at, value in values.items():
+                        kept.add(name, at, value, **dict(labels))
+        known.update(turn)

@@ -25,6 +25,7 @@ from alerts.pack_settings import PackSettings
 from dashboards.catalogue import boards
 from dashboards.provisioning import board_file
 from tests.dashboards import browser_tools
+from tests.dashboards.past import record
 from tests.support.prometheus import serving
 from tests.support.scraped import Scraped
 
@@ -80,8 +81,9 @@ def _draw(name: str, look: Look, folder: Path | None, scratch: Path) -> None:
     run = folder or _drilled(look.scenario, scratch / "drill")
     kept = Scraped()
     kept.add_recording(run / "metrics.om", _SCRAPE, cluster="prod", instance="sidecar:9807", job="thrashold")
+    first, last = kept.span()
+    record(kept, scratch, first, last)
     kept.write(scratch / "scraped.om")
-    _, last = kept.span()
     end = _end(run, look, last)
     with serving(scratch / "scraped.om", scratch) as prometheus, _site() as url:
         for path in sorted((_SITE / "boards").glob("*.json")):

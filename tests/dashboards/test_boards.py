@@ -13,6 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from alerts.catalogue import RECORDINGS
 from alerts.pack_settings import PackSettings
 from alerts.thresholds import Thresholds
 from dashboards.catalogue import BOARDS, boards
@@ -38,6 +39,8 @@ MOVED = PackSettings(
 )
 JSON = {name: board.to_json() for name, board in boards(PLAIN).items()}
 EVERY = pytest.mark.parametrize("name", BOARDS)
+_RECORDINGS = {recording.name for group in RECORDINGS.values() for recording in group.recordings}
+_RECORDED = re.compile(r"[a-z_]+:thrashold_[a-z0-9_]+:[a-z0-9_]+")
 _NAMES = {signal.full_name for signal in SIGNALS} | {
     signal.full_name + PEAK_SUFFIX for signal in SIGNALS if signal.peak
 }
@@ -65,10 +68,13 @@ def test_nothing_is_found_in_it(name: str) -> None:
 def test_its_metrics_are_signals_and_each_is_explained(name: str) -> None:
     for panel in panels_of(JSON[name]):
         for target in panel["targets"]:
-            names = set(re.findall(r"thrashold_[a-z0-9_]+", target["expr"]))
+            recorded = set(_RECORDED.findall(target["expr"]))
+            assert recorded <= _RECORDINGS
+            names = set(re.findall(r"thrashold_[a-z0-9_]+", _RECORDED.sub("", target["expr"])))
             assert names <= _NAMES
             told = {each.removesuffix(PEAK_SUFFIX) for each in names}
             assert all(f"`{each}`" in panel["description"] for each in told), panel["title"]
+            assert not recorded or re.search(r"`thrashold_\w+`", panel["description"]), panel["title"]
         assert "**What to do:**" in panel["description"]
 
 
@@ -84,6 +90,8 @@ def test_settings_of_the_pack_are_the_boards_too(name: str) -> None:
     for text in _texts(board):
         for selector in re.findall(r"thrashold_[a-z0-9_]+\{([^}]*)\}", text):
             assert selector.startswith('job="thrashold",region=~"$region",cluster=~"$cluster"')
+        for selector in re.findall(rf"{_RECORDED.pattern}\{{([^}}]*)\}}", text):
+            assert selector.startswith('region=~"$region",cluster=~"$cluster"')
         for grouping in re.findall(r"\b(?:by|on) \(([^)]*)\)", text):
             assert grouping.startswith("region, cluster")
     assert "docs/runbooks/" not in json.dumps(board)

@@ -14,7 +14,7 @@ from alerts.pack_settings import PackSettings
 from dashboards.catalogue import boards
 from dashboards.lint.finding import panels_of
 from dashboards.queries import interpolated
-from tests.dashboards.past import END, MADE_UP, REAL, SCRAPE, SECONDS, SELECTOR, matched, past
+from tests.dashboards.past import END, MADE_UP, REAL, SCRAPE, SECONDS, SELECTOR, matched, past, record
 from tests.support.prometheus import Prometheus, serving
 from tests.support.scraped import Scraped
 
@@ -54,8 +54,10 @@ ASKED = tuple(_asked())
 
 
 @pytest.fixture(scope="module")
-def kept() -> Scraped:
-    return past(asked.text for asked in ASKED)
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Scraped:
+    kept = past(asked.text for asked in ASKED)
+    record(kept, tmp_path_factory.mktemp("recorded"), END - SECONDS, END)
+    return kept
 
 
 @pytest.fixture(scope="module")
