@@ -19,6 +19,9 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
+    "anomalies": Part(
+        "analysis.anomalies_command", "anomalies", "Say what was unusual in a history, and when."
+    ),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
