@@ -103,7 +103,12 @@ def _told(
     function: Callable[[str], Look] = partial(
         looked_at, start=asked.start, end=asked.end, step_seconds=asked.step_seconds
     )
-    results = here(function, sources) if scheduler is None else over(scheduler, function, sources)
+    if scheduler is None:
+        results = here(function, sources)
+    else:
+        # workers stand in other folders
+        whole = [each if "://" in each else str(Path(each).absolute()) for each in sources]
+        results = over(scheduler, function, whole)
     found: dict[int, Look] = {}
     problems: list[tuple[str, str]] = []
     try:

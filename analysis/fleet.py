@@ -55,7 +55,7 @@ def over(
                 f"{scheduler}: has no worker; start some with: dask worker {scheduler}"
             ) from error
         futures = {client.submit(function, item, pure=False): place for place, item in enumerate(items)}
-        for future in as_completed(futures):  # type: ignore[no-untyped-call]
+        for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]
             if future.status in {"cancelled", "lost"}:
                 raise FleetError(f"{scheduler}: the scheduler was lost while it worked")
             problem = future.exception()

@@ -128,8 +128,10 @@ def _cluster(folder: Path, workers: int) -> Iterator[str]:
     dask = (sys.executable, "-m", "dask")
     commands = [(*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *common)]
     commands += [
-        (*dask, "worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--death-timeout", "60")
-        + (*common, "--local-directory", str(folder))
+        (
+            *(*dask, "worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny"),
+            *("--death-timeout", "60", *common, "--local-directory", str(folder)),
+        )
     ] * workers
     running = [
         subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
