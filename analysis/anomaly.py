@@ -25,7 +25,7 @@ from exporter.signal import PREFIX, Scope
 _NOT_SAID = frozenset({"model_name"})
 _WHOSE = frozenset(label for scope in Scope for label in scope.labels) - _NOT_SAID
 _DAY, _TIME = "{0:%Y-%m-%d }", "{0:%H:%M:%S}"
-_COUNTLESS = 1000.0
+COUNTLESS = 1000.0
 _LEAST_INSTANTS = 30
 """What is usual isn't known from fewer."""
 
@@ -90,7 +90,7 @@ class Flag:
         )
         which = ", ".join(text for label, text in self.key.labels if label not in _WHOSE | _NOT_SAID)
         verb, side = ("rose", "above") if self.kind.upwards else ("fell", "below")
-        far = f"{self.score:.0f}" if self.score < _COUNTLESS else f"over {_COUNTLESS:,.0f}"
+        far = f"{self.score:.0f}" if self.score < COUNTLESS else f"over {COUNTLESS:,.0f}"
         days = self.end is not None and _DAY.format(_utc(self.start)) != _DAY.format(_utc(self.end))
         clock = (_DAY + _TIME if days else _TIME).format
         ended = f"to {clock(_utc(self.end))}" if self.end is not None else "and was still there at the end"

@@ -21,12 +21,16 @@ def has_numba() -> bool:
     return find_spec("numba") is not None
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, compiled when it is first called. Raises ImportError: no numba."""
+def compiled(function: Callable[P, R], *, all_known: bool = False) -> Callable[P, R]:
+    """The same function, compiled when it is first called. Raises ImportError: no numba.
+
+    ``all_known``: no NaN is ever in it, so that minima of many values are taken at once, and the last bit may differ.
+    """
     from numba import njit  # noqa: PLC0415 -- an extra, and most of a second to load
 
+    flags = {"nnan", "nsz", "contract"} if all_known else False
     try:
-        result: Callable[P, R] = njit(cache=True, nogil=True)(function)
+        result: Callable[P, R] = njit(cache=True, nogil=True, fastmath=flags)(function)
     except RuntimeError:  # no folder to keep it in
-        result = njit(nogil=True)(function)
+        result = njit(nogil=True, fastmath=flags)(function)
     return result
