@@ -1,0 +1,283 @@
+"""Samples of many series as they come, from whoever has them, and how they become a frame.
+
+Every source of history but the recorder's file goes through here: series in any order, samples in any order, late,
+twice or on no even step. What had to be done to them is said in notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.frame import Frame, Key, Values, grid
+from analysis.history.history import History, HistoryError
+from exporter.recorder_times import shown
+
+MOST_SERIES = 100_000
+"""Series taken unless told otherwise: with a day each they no longer fit into memory."""
+MOST_CELLS = 400_000_000
+"""Instants times series of a frame: 3.2 GB."""
+
+Places = NDArray[np.int32]
+Progress = Callable[[float], None]
+"""Is told what share of the work is done, from 0 to 1."""
+
+Wanted = Callable[[Key], bool]
+"""Says whether a series is to be read."""
+
+_WHOLE_SECOND = 0.05
+"""A step this near to whole seconds, as a share of it, is one: clocks and scrapes are not exact."""
+_HELD_UP_SECOND = 0.75
+"""Between reads each second that are held up now and then, the others are this much shorter."""
+_COARSER, _FINER = 1.5, 1 / 1.5
+"""A series whose intervals are beyond these multiples of the step is on another step."""
+
+
+class Samples(NamedTuple):
+    """One series: ``times`` (seconds since the epoch, rising) and ``values``, both of shape (n,)."""
+
+    key: Key
+    times: Values
+    values: Values
+
+
+class TooManySeriesError(HistoryError):
+    """More series than were allowed."""
+
+
+class Gathered:
+    """Samples so far, by series. 20 bytes of memory a sample.
+
+    ``source`` is what errors call it. Raises TooManySeriesError from ``place`` beyond ``max_series``.
+    """
+
+    def __init__(self, source: str, max_series: int = MOST_SERIES) -> None:
+        self.source = source
+        self.notes: list[str] = []
+        self._max_series = max_series
+        self._places: dict[Key, int] = {}
+        self._parts: list[tuple[Places, Values, Values]] = []
+        self._is_sorted = True
+
+    def __len__(self) -> int:
+        return sum(len(times) for _, times, _ in self._parts)
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """All series that have a place, by place."""
+        return tuple(self._places)
+
+    def place(self, key: Key) -> int:
+        """The number of a series, a new one where it isn't known yet."""
+        found = self._places.get(key)
+        if found is None:
+            if len(self._places) >= self._max_series:
+                raise TooManySeriesError(
+                    f"{self.source}: holds more than {self._max_series:,} series; ask for fewer signals, or for more "
+                    "series with --max-series"
+                )
+            found = self._places[key] = len(self._places)
+        return found
+
+    def add(self, places: Places, times: Values, values: Values) -> None:
+        """Take samples, each with the place of its series; all of shape (n,)."""
+        if len(times):
+            self._parts.append((places, times, values))
+            self._is_sorted = False
+
+    def add_series(self, key: Key, times: Values, values: Values) -> None:
+        """Take samples of one series."""
+        self.add(np.full(len(times), self.place(key), np.int32), times, values)
+
+    def between(self, start: float | None, end: float | None) -> Gathered:
+        """Those from ``start`` to before ``end``."""
+        kept = Gathered(self.source, self._max_series)
+        kept.notes = self.notes
+        kept._places = self._places
+        for places, times, values in self._parts:
+            inside = (times >= (-np.inf if start is None else start)) & (
+                times < (np.inf if end is None else end)
+            )
+            if inside.all():
+                kept.add(places, times, values)
+            else:
+                kept.add(places[inside], times[inside], values[inside])
+        return kept
+
+    def only(self, wanted: Callable[[Key], bool]) -> Gathered:
+        """Those of series that are ``wanted``."""
+        kept = Gathered(self.source, self._max_series)
+        kept.notes = self.notes
+        places = np.array([kept.place(key) if wanted(key) else -1 for key in self.keys], np.int32)
+        for old, times, values in self._parts:
+            new = places[old]
+            kept.add(new[new >= 0], times[new >= 0], values[new >= 0])
+        return kept
+
+    def span(self) -> tuple[float, float] | None:
+        """When the first and the last sample are; None where there is none."""
+        if not self._parts:
+            return None
+        return (
+            min(float(times.min()) for _, times, _ in self._parts),
+            max(float(times.max()) for _, times, _ in self._parts),
+        )
+
+    def step_seconds(self) -> float | None:
+        """The median interval between samples of a series; None: no series has two."""
+        places, times, _ = self._in_order()
+        return whole_step(np.diff(times)[places[1:] == places[:-1]])
+
+    def series(self) -> Iterator[Samples]:
+        """Each series that has a sample, by place. A sample at the same time as another of its series is left out."""
+        places, times, values = self._in_order()
+        keys = self.keys
+        for first, last in _stretches(places):
+            part = slice(first, last)
+            kept = np.append(np.diff(times[part]) > 0, True)
+            if kept.all():
+                yield Samples(keys[places[first]], times[part], values[part])
+            else:
+                yield Samples(keys[places[first]], times[part][kept], values[part][kept])
+
+    def framed(
+        self,
+        start: float | None = None,
+        end: float | None = None,
+        step_seconds: float | None = None,
+        derived: frozenset[str] = frozenset(),
+    ) -> History:
+        """All of it on one even grid from ``start`` to before ``end``, of the step that is given or found.
+
+        Of several samples in one step the last one stays. Raises HistoryError: nothing in that range, or more than
+        ``MOST_CELLS`` values.
+        """
+        whole = self.span()
+        if whole is None:
+            raise HistoryError(f"{self.source}: holds no samples")
+        selected = self if start is None and end is None else self.between(start, end)
+        span = selected.span()
+        if span is None:
+            raise HistoryError(nothing_between(self.source, whole))
+        places, times, values = selected._in_order()  # noqa: SLF001 - of the same class
+        notes = [*self.notes]
+        found = selected.step_seconds()
+        step = step_seconds or found or 1.0
+        first = span[0] if start is None else max(start, span[0])
+        stretches = _stretches(places)
+        count = round((span[1] - first) / step) + 1
+        if count * len(stretches) > MOST_CELLS:
+            raise HistoryError(
+                f"{self.source}: {count:,} instants of {len(stretches):,} series don't fit into memory; "
+                "ask for a shorter range, fewer signals or a longer --step"
+            )
+        if found is not None and step_seconds is not None and abs(found - step) > _WHOLE_SECOND * step:
+            notes.append(_resampled(found, step))
+        elif found is not None:
+            notes += _mixed_steps(places, times, step)
+        instants = grid(first, span[1] + step if end is None else min(end, span[1] + step), step)
+        if not len(instants):
+            raise HistoryError(nothing_between(self.source, whole))
+        frame = np.full((len(instants), len(stretches)), np.nan, order="F")
+        rows = np.ceil(np.round((times - instants[0]) / step, 6)).astype(np.int64)
+        column = np.repeat(np.arange(len(stretches)), [last - begin for begin, last in stretches])
+        inside = rows < len(instants)  # one in the last step before the end may stand after it
+        # of several in one step the last one stays: numpy assigns in order
+        frame.ravel(order="F")[(column * len(instants) + rows)[inside]] = values[inside]
+        keys = self.keys
+        kept = tuple(keys[places[begin]] for begin, _ in stretches)
+        return History(Frame(instants, step, kept, frame), self.source, derived, tuple(notes))
+
+    def _in_order(self) -> tuple[Places, Values, Values]:
+        """All samples by place, then by time; of the same time, in the order they came."""
+        if not self._is_sorted or len(self._parts) > 1:
+            places, times, values = self._joined()
+            if not (places[1:] >= places[:-1]).all():
+                order = np.argsort(places, kind="stable")
+                places, times, values = places[order], times[order], values[order]
+            steps = np.diff(times)[places[1:] == places[:-1]]
+            backwards, twice = int((steps < 0).sum()), int((steps == 0).sum())
+            if backwards:
+                order = np.lexsort((times, places))
+                times, values = times[order], values[order]
+                self.notes.append(
+                    f"{backwards:,} samples came after a later one of their series (out of order, or a clock that was "
+                    "put back); they were put in order of time"
+                )
+                steps = np.diff(times)[places[1:] == places[:-1]]
+                twice = int((steps == 0).sum())
+            if twice:
+                self.notes.append(
+                    f"{twice:,} samples are of the same time as another of their series; the last one was taken"
+                )
+            self._parts = [(places, times, values)]
+            self._is_sorted = True
+        return self._parts[0] if self._parts else (np.empty(0, np.int32), np.empty(0), np.empty(0))
+
+    def _joined(self) -> tuple[Places, Values, Values]:
+        """All parts as one; they are let go."""
+        parts, self._parts = self._parts, []
+        places = np.concatenate([part[0] for part in parts])
+        times = np.concatenate([part[1] for part in parts])
+        values = np.concatenate([part[2] for part in parts])
+        return places, times, values
+
+
+def whole_step(intervals: Values) -> float | None:
+    """The median of those intervals that are above 0, put to whole seconds where it is near; None: there is none."""
+    rising = intervals[intervals > 0]
+    if not len(rising):
+        return None
+    middle = float(np.median(rising))
+    whole = float(round(middle))
+    if whole and (abs(middle - whole) <= _WHOLE_SECOND * whole or _HELD_UP_SECOND <= middle < 1):
+        return whole
+    return max(round(middle, 3), 0.001)
+
+
+def nothing_between(source: str, span: tuple[float, float]) -> str:
+    """One line where nothing is held in the range that was asked for."""
+    return f"{source}: holds nothing in that range; it holds {shown(span[0])} to {shown(span[1])}"
+
+
+def _stretches(places: Places) -> list[tuple[int, int]]:
+    """From where to where each series goes."""
+    if not len(places):
+        return []
+    begins = np.concatenate(([0], np.flatnonzero(places[1:] != places[:-1]) + 1))
+    return list(zip(begins.tolist(), [*begins[1:].tolist(), len(places)], strict=True))
+
+
+def _resampled(found: float, step: float) -> str:
+    if found < step:
+        return f"resampled from {found:g} s to {step:g} s: the last sample of each step"
+    return f"samples are {found:g} s apart: on a step of {step:g} s there are gaps between them"
+
+
+def _mixed_steps(places: Places, times: Values, step: float) -> list[str]:
+    """What to say of series that are on another step than most."""
+    same = places[1:] == places[:-1]
+    intervals, whose = np.diff(times)[same], places[1:][same]
+    if not len(intervals):
+        return []
+    begins = np.concatenate(([0], np.flatnonzero(whose[1:] != whose[:-1]) + 1))
+    counts = np.diff(np.append(begins, len(whose)))
+    coarse = np.add.reduceat(intervals > _COARSER * step, begins) > counts / 2
+    fine = np.add.reduceat(intervals < _FINER * step, begins) > counts / 2
+    notes = []
+    if coarse.any():
+        middle = float(np.median(intervals[np.repeat(coarse, counts)]))
+        notes.append(
+            f"{int(coarse.sum())} of {len(begins)} series come every {middle:.3g} s: on the step of {step:g} s, that "
+            "of most samples, there are gaps between theirs"
+        )
+    if fine.any():
+        middle = float(np.median(intervals[np.repeat(fine, counts)]))
+        notes.append(
+            f"{int(fine.sum())} of {len(begins)} series come every {middle:.3g} s: of each step of {step:g} s the last "
+            "sample was taken"
+        )
+    return notes
