@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 import httpcore
@@ -71,6 +71,12 @@ class Server:
             pair = f"{parts.username}:{parts.password or ''}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         self._pool = httpcore.ConnectionPool(max_connections=1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Found]:
         """An expression at each instant from ``start`` to ``end``. Raises AnswerError, HistoryError."""
