@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from analysis.firing import Episode, State, episodes, state
+from analysis.firing_spans import firing_spans
 from tests.support.prometheus import tool
 
 STEP = 15
@@ -78,6 +79,26 @@ def test_it_is_what_an_evaluation_at_a_time_comes_to(
         else:
             found = State.INACTIVE
         assert state(history, float(at)) is found
+
+
+@given(
+    results=some.lists(some.booleans(), min_size=1, max_size=60),
+    wait=some.integers(0, 90),
+    keep=some.integers(0, 90),
+    gaps=some.lists(some.integers(1, 60), min_size=60, max_size=60),
+)
+def test_spans_of_a_grid_are_those_of_its_episodes(
+    results: list[bool], wait: int, keep: int, gaps: list[int]
+) -> None:
+    times = np.cumsum(gaps[: len(results)])
+    history = episodes(times, results, for_seconds=wait, keep_firing_seconds=keep)
+    (found,) = firing_spans(times, results, [(wait, keep)])
+    wanted = [
+        (each.fired_at, np.inf if each.ended_at is None else each.ended_at)
+        for each in history
+        if each.fired_at is not None
+    ]
+    assert found.tolist() == [list(each) for each in wanted]
 
 
 def _case(chance: random.Random) -> dict[str, Any]:
