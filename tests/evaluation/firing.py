@@ -56,7 +56,7 @@ def main() -> int:
             said = by_vmalert(every, _STEP, Path(name), asked.vmalert)
         line(
             f"vmalert -replay: {said.cases} cases without keep_firing_for x {_LENGTH} evaluations:"
-            f" {len(said.differ)} instants differ"
+            f" {said.states} states, {len(said.differ)} instants differ"
         )
         for words in said.differ[:10]:
             line(f"  {words}")

@@ -60,7 +60,7 @@ def live(count: int, seconds: int, seed: int, folder: Path, starts: int = 3) -> 
         with started(settings, folder / "data", *flags) as server:
             if not start:
                 begin = math.ceil(time.time()) + _LEAD
-                _push(server, every, begin)
+                push(server, every, begin)
             until = begin + seconds * (start + 1) / starts
             time.sleep(max(0.0, until - time.time()))
             if start == starts - 1:
@@ -69,11 +69,12 @@ def live(count: int, seconds: int, seed: int, folder: Path, starts: int = 3) -> 
     return _compared(every, begin, (ticks, restarts), written)
 
 
-def _push(server: Prometheus, every: Sequence[Case], begin: int) -> None:
+def push(server: Prometheus, every: Sequence[Case], begin: int, step: int = 1) -> None:
+    """Write the values of all cases from an instant on, stale ones as Prometheus marks them."""
     series = []
     for number, case in enumerate(every):
         there = [place for place, value in enumerate(case.values) if value != GAP]
-        times = np.array([(begin + place) * 1000 for place in there], dtype=np.int64)
+        times = np.array([(begin + place * step) * 1000 for place in there], dtype=np.int64)
         values = np.array([_NUMBERS[case.values[place]] for place in there])
         series.append(({"__name__": f"v{number}"}, samples(times, values)))
     server.write(body(series))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,37 +13,35 @@ import numpy as np
 import yaml
 
 from analysis.firing import State, episodes, state
-from tests.support.alert_cases import GAP, NO, NOT_A_NUMBER, STALE, YES, Case, rules
+from tests.evaluation.firing_live import push
+from tests.support.alert_cases import Case, rules
 from tests.support.prometheus import Prometheus, serving
 
 START = 1_790_000_025
 """A whole number of minutes before, so that steps of a replay fall on samples."""
 LOOKBACK = 300.0
-_NUMBERS = {YES: "1", NO: "0", NOT_A_NUMBER: "NaN"}
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """How many cases were compared, and at which instants it says something else."""
+    """How many cases and states other than inactive were compared, and at which instants it says something else."""
 
     cases: int
+    states: int
     differ: tuple[str, ...]
 
 
 def by_vmalert(every: Sequence[Case], step: int, folder: Path, program: str) -> Said:
-    """Cases without ``keep_firing_for``, which it hasn't, and without stale samples, which a dump hasn't."""
-    asked = [
-        Case(tuple(NO if value == STALE else value for value in case.values), case.for_seconds, 0)
-        for case in every
-    ]
-    dump, rule_file = folder / "cases.om", folder / "rules.yml"
-    dump.write_text(_dump(asked, step))
+    """Cases without ``keep_firing_for``, which it hasn't."""
+    asked = [replace(case, keep_firing_seconds=0) for case in every]
+    rule_file = folder / "rules.yml"
     rule_file.write_text(
         yaml.safe_dump({"groups": [{"name": "g", "interval": f"{step}s", "rules": rules(asked)}]})
     )
     length = len(asked[0].values)
     end = START + (length - 1) * step
-    with serving(dump, folder, "--web.enable-remote-write-receiver") as server:
+    with serving(None, folder, "--web.enable-remote-write-receiver") as server:
+        push(server, asked, START, step)
         subprocess.run(
             [
                 program,
@@ -63,18 +61,6 @@ def by_vmalert(every: Sequence[Case], step: int, folder: Path, program: str) -> 
         return _compared(asked, step, server)
 
 
-def _dump(every: Sequence[Case], step: int) -> str:
-    lines = []
-    for number, case in enumerate(every):
-        lines.append(f"# TYPE v{number} gauge")
-        lines += [
-            f"v{number} {_NUMBERS[value]} {START + place * step}"
-            for place, value in enumerate(case.values)
-            if value != GAP
-        ]
-    return "\n".join([*lines, "# EOF", ""])
-
-
 def _compared(every: Sequence[Case], step: int, server: Prometheus) -> Said:
     length = len(every[0].values)
     times = START + np.arange(length) * float(step)
@@ -91,7 +77,7 @@ def _compared(every: Sequence[Case], step: int, server: Prometheus) -> Said:
             ours, theirs = state(history, float(at)), told.get((f"A{number}", float(at)), State.INACTIVE)
             if ours is not theirs:
                 differ.append(f"A{number} at {at - START:.0f} s: {theirs} there, {ours} here; {case}")
-    return Said(len(every), tuple(differ))
+    return Said(len(every), len(told), tuple(differ))
 
 
 def _time(seconds: float) -> str:
