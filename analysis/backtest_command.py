@@ -22,6 +22,7 @@ from analysis.backtest.outcome import Backtest, Moment
 from analysis.backtest.sweep import SweepError, Swept, sweep
 from analysis.history.history import History, HistoryError
 from analysis.history.reading import read
+from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.recorder_command import Instant
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
@@ -173,6 +174,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
 
 def _show(asked: _Asked, rules_file: Path | None, html_file: Path | None, *, wants_json: bool) -> None:
     tested, history = _tested(asked, rules_file)
+    if html_file is not None and history is None:
+        history = _drawn(asked, tested)
     if asked.alerts and all(outcome.not_said for outcome in tested.outcomes):
         raise UsageFailure(
             "; ".join(f"{outcome.rule.name}: {outcome.not_said}" for outcome in tested.outcomes)
@@ -249,6 +252,17 @@ def _tested(asked: _Asked, rules_file: Path | None) -> tuple[Backtest, History |
     history = _history(asked, series_names(alerts))
     with _Progress("backtest") as progress:
         return frames.backtest(history, alerts, asked.settings, ups=asked.ups, progress=progress), history
+
+
+def _drawn(asked: _Asked, tested: Backtest) -> History | None:
+    """The signals of what fired, to be drawn; None where they can't be read, which costs the charts alone."""
+    fired = [outcome.rule for outcome in tested.outcomes if outcome.alarms]
+    names = frozenset(name for rule in fired for name in rule.signals)
+    try:
+        return _history(asked, names | {ENGINE_GPU_INFO.full_name}) if names else None
+    except HistoryError as error:
+        click.echo(f"the page has no charts of signals: {error}", err=True)
+        return None
 
 
 def _on_server(asked: _Asked, rules_file: Path | None) -> Backtest:
