@@ -303,3 +303,19 @@ def test_series_of_nobody_we_know_are_no_history_of_signals(tmp_path: Path) -> N
     file.write_text(f'node_load1{{instance="a"}} 1 {AT}\nup{{instance="a"}} 1 {AT}\n# EOF\n')
     with pytest.raises(HistoryError, match="holds neither thrashold's signals nor series of an engine"):
         derive(read_openmetrics(file))
+
+
+def test_engines_that_are_scraped_less_often_than_gpus_are_told_as_seldom_as_they_are(tmp_path: Path) -> None:
+    engine = Scraped({"instance": "node-1:8000"}, [Scrape(at, 0.01, page) for at, page in moving(60.0, 400)])
+    gpus = Scraped(
+        {"instance": "node-1:9400"},
+        [Scrape(AT + place, 0.01, dcgm_page(300 + place % 7, ["GPU-a"])) for place in range(400)],
+    )
+    history = derived(tmp_path, engine, gpus)
+    assert history.frame.step_seconds == 1.0
+    assert not history.derived & {each.full_name for each in FOLLOWING}
+    assert "scraped every 60 s" in history.notes[-3]
+    # a scrape holds for as long as a sidecar's read, and no longer
+    usage = column(history.frame, KV_USAGE)
+    assert np.isfinite(usage).sum() == pytest.approx(STALE_AFTER_SECONDS * len(engine.scrapes), abs=15)
+    assert np.isfinite(column(history.frame, GPU_UP)).all()

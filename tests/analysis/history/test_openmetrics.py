@@ -17,7 +17,7 @@ from analysis.history.history import HistoryError
 from analysis.history.openmetrics import read_openmetrics
 from analysis.history.samples import Gathered, TooManySeriesError
 from tests.support.captures import recording
-from tests.support.dumps import Scraped, dump, scrapes_of
+from tests.support.dumps import Scraped, by_series, dump, scrapes_of
 from tests.support.prometheus import add_blocks, tool
 
 AT = 1_790_000_000.0
@@ -34,16 +34,6 @@ def values(gathered: Gathered) -> dict[str, list[tuple[float, float]]]:
         str(each.key): list(zip(each.times.tolist(), each.values.tolist(), strict=True))
         for each in gathered.series()
     }
-
-
-def by_series(text: str) -> str:
-    """A dump as others want it: the samples of a series together, in order of time."""
-
-    def place(line: str) -> tuple[str, float]:
-        series, _, at = line.rsplit(" ", 2)
-        return series, float(at)
-
-    return "\n".join([*sorted(text.splitlines()[:-1], key=place), "# EOF", ""])
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +142,16 @@ def test_lines_that_are_written_otherwise(tmp_path: Path) -> None:
         'up{le="2"}': [(AT + 4, 5.0)],
         'vllm:odd.name{a="b"}': [(AT + 5, 6.0)],
     }
+    assert not found.notes
+
+
+def test_exemplars_on_some_of_the_lines_put_nothing_out_of_order(tmp_path: Path) -> None:
+    lines = [
+        f'a_bucket{{le="1"}} {place} {AT + place}' + (' # {id="x"} 1 1' if place % 3 == 0 else "") + "\n"
+        for place in range(30)
+    ]
+    found = read(tmp_path, "".join(lines))
+    assert values(found) == {'a_bucket{le="1"}': [(AT + place, float(place)) for place in range(30)]}
     assert not found.notes
 
 

@@ -19,7 +19,8 @@ from exporter.recorder import Recorder
 from exporter.recorder_export import export_openmetrics
 from exporter.recorder_parquet import export_parquet
 from exporter.recorder_reader import Recording
-from tests.support.dumps import Scraped, dump, scrapes_of
+from tests.support.dumps import Scraped, by_series, dump, scrapes_of
+from tests.support.prometheus import serving
 from tests.support.recorder import START, TOKENS, USAGE, second
 
 SECONDS = 120
@@ -164,6 +165,13 @@ def test_what_is_no_source_says_what_to_give(tmp_path: Path) -> None:
             read("http://127.0.0.1:9")
 
 
+def test_a_range_or_a_step_that_holds_nothing_is_refused(folder: Path) -> None:
+    with pytest.raises(HistoryError, match="an empty range, 2027-01-15T08:01:00Z to 2027-01-15T08:00:30Z"):
+        read(str(folder / "dump"), START + 60, START + 30)
+    with pytest.raises(HistoryError, match="a step of 0 s"):
+        read(str(folder / "dump"), step_seconds=0)
+
+
 def test_times_as_people_write_them() -> None:
     assert parse_time("1790000000") == 1_790_000_000.0
     assert parse_time("2026-09-21T14:13:20Z") == 1_790_000_000.0
@@ -178,3 +186,25 @@ def test_times_as_people_write_them() -> None:
         parse_time("-2h")
     with pytest.raises(ValueError, match="milliseconds"):
         parse_time("1790000000000")
+
+
+def test_a_server_without_sidecars_is_derived_from_as_a_dump_is(raw: Path, tmp_path: Path) -> None:
+    pytest.importorskip("analysis.history.server")
+    source = tmp_path / "raw.om"
+    source.write_text(by_series(raw.read_text()))
+    start, end = read(str(raw)).frame.start, read(str(raw)).frame.end
+    with serving(source, tmp_path) as prometheus:
+        found = read(prometheus.url, start, end)
+        usage = read(prometheus.url, start, end, names={KV_USAGE.full_name})
+        own = read(prometheus.url, start, end, names={"vllm:kv_cache_usage_perc"})
+        with pytest.raises(HistoryError, match="name its start"):
+            read(prometheus.url)
+    told = read(str(raw)).frame
+    assert found.derived > usage.derived
+    assert found.frame.step_seconds == 1.0
+    assert {key.name for key in usage.frame.keys} == usage.derived == {KV_USAGE.full_name}
+    assert {key.name for key in own.frame.keys} == {"vllm:kv_cache_usage_perc"}
+    # a server's frame has no word of how long a scrape took, so pages are seen a second earlier
+    for signal in (KV_USAGE, GENERATION_TOKENS):
+        ours, theirs = found.frame.select(signal).values[:, 0], told.select(signal).values[:, 0]
+        assert set(theirs[np.isfinite(theirs)]) <= set(ours[np.isfinite(ours)])
