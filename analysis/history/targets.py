@@ -186,6 +186,8 @@ def _target(labels: Mapping[str, str], series: list[Samples], scraped: _Scraped)
         scraped.of(own, UP),
         scraped.of(own, SCRAPE_SECONDS),
     )
+    if not len(pages.times) and not len(pages.failed_at):
+        return None
     uuids = _uuids(shown for _, shown in on_page) if dialect is None else {}
     name = next((labels[each] for each in _NAMING if labels.get(each)), "unnamed")
     return Target(name, labels, pages, engine, gateway, uuids, _machine(labels, on_page[0][1]))

@@ -1,0 +1,1 @@
+"""What shows each cause in history: one file a cause."""

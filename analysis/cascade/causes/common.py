@@ -1,0 +1,91 @@
+"""Signs that several causes share: the pool is full, requests wait, sequences are thrown out, users wait too long."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alerts.causes import Cause
+from alerts.pack.cache import FULL, PREEMPTING, WAITING
+from alerts.pack.latency import TOKENS_CRAWL
+from alerts.thresholds import THRESHOLDS
+from analysis.cascade.looks import alerted, computed, holding, level, trailing_share
+from analysis.cascade.subject import Subject, Where
+from analysis.cascade.template import Link
+from analysis.frame import Values
+from exporter.derive.blocks import KV_USAGE
+from exporter.derive.gateway import REQUESTS
+from exporter.derive.latency import SLO_EVENTS
+from exporter.derive.traffic import PROMPT_RATE, SEQUENCES
+from exporter.gateway_sample import Outcome
+
+PAIN = frozenset({Cause.OVERLOAD, Cause.RETRY_STORM, Cause.SLO_MISSED})
+"""What follows wherever capacity is lost or work is thrown away: queues, clients that come again, users who wait."""
+THRASH = PAIN | {Cause.ORPHANS, Cause.PREFILL_BLOCKING, Cause.LONG_PROMPTS}
+"""What an engine that works for what it throws away leaves behind; long prompts are what filled it."""
+ELSEWHERE = THRASH | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH}
+"""What the rest of a fleet comes to when some of it is gone or stands still."""
+FAST_BURN = 14.4
+"""Times a month's budget, as the pack's fastest page of an objective has it."""
+WINDOW_SECONDS = 120.0
+"""Over which rates of gateways are taken, as the pack does."""
+_SLO_SECONDS = 300.0
+_LONG = (-900.0, 900.0)
+
+POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTING)
+TOKENS_LATE = alerted(TOKENS_CRAWL)
+RUNNING, WAITS = (("state", "running"),), (("state", "waiting"),)
+QUEUE, IN_WORK, USAGE, PROMPTS = (
+    level(SEQUENCES, WAITS),
+    level(SEQUENCES, RUNNING),
+    level(KV_USAGE),
+    level(PROMPT_RATE),
+)
+"""What bends where a load begins."""
+
+
+def missed_share(subject: Subject) -> Values | None:
+    """Of first tokens and paces that were told within five minutes, those that missed their objective; shape (n,)."""
+    missed, met = (subject.risen(SLO_EVENTS, (("good", good),), _SLO_SECONDS) for good in ("false", "true"))
+    if missed is None or met is None:
+        return None
+    return trailing_share(missed, missed + met)
+
+
+OBJECTIVES_MISSED = computed(
+    SLO_EVENTS, missed_share, lambda share: share > FAST_BURN * THRESHOLDS.slo_budget_ratio
+)
+
+
+def ended(subject: Subject, *outcomes: Outcome) -> Values | None:
+    """Requests a second that ended so at the gateways, over two minutes; of every outcome where none is named."""
+    wanted: tuple[Where, ...] = tuple((("outcome", each.value),) for each in outcomes) or ((),)
+    found = [subject.risen(REQUESTS, where, WINDOW_SECONDS) for where in wanted]
+    told = [each for each in found if each is not None]
+    if not told:
+        return np.zeros(subject.n) if outcomes and subject.fleet.places(REQUESTS.full_name) else None
+    return np.asarray(sum(told) / WINDOW_SECONDS, dtype=np.float64)
+
+
+def pool_full() -> Link:
+    """The KV pool was full."""
+    return Link("the KV pool was full", POOL_FULL, lag_seconds=_LONG)
+
+
+def requests_waited() -> Link:
+    """Requests waited for room."""
+    return Link("requests waited for room", REQUESTS_WAIT, lag_seconds=_LONG)
+
+
+def thrown_out() -> Link:
+    """Running sequences were preempted."""
+    return Link("running sequences were preempted", THROWN_OUT, lag_seconds=_LONG)
+
+
+def tokens_late() -> Link:
+    """Tokens came so slowly that clients give up."""
+    return Link("tokens came so slowly that clients give up", TOKENS_LATE, lag_seconds=_LONG)
+
+
+def users_waited() -> Link:
+    """The end of most chains."""
+    return Link("users waited longer than they were promised", OBJECTIVES_MISSED, lag_seconds=_LONG)

@@ -1,0 +1,44 @@
+"""Sequences are thrown out and computed again, over and over."""
+
+from __future__ import annotations
+
+from alerts.causes import Cause
+from alerts.pack.cache import KV_PING_PONG, KV_THRASHING
+from alerts.pack.swap import KV_SEQUENCES_SWAPPED
+from analysis.cascade.causes.common import (
+    IN_WORK,
+    QUEUE,
+    THRASH,
+    USAGE,
+    pool_full,
+    requests_waited,
+    thrown_out,
+    users_waited,
+)
+from analysis.cascade.looks import alerted
+from analysis.cascade.template import Link, Role, Template
+
+RECOMPUTE_THRASH = Template(
+    Cause.RECOMPUTE_THRASH,
+    (
+        pool_full(),
+        thrown_out(),
+        Link(
+            "sequences were thrown out for a fifth at most of the tokens that they held",
+            alerted(KV_THRASHING),
+            Role.NECESSARY,
+        ),
+        Link("the same sequences were thrown out again", alerted(KV_PING_PONG)),
+        requests_waited(),
+        users_waited(),
+        Link(
+            "what was thrown out went to the host instead of being computed again",
+            alerted(KV_SEQUENCES_SWAPPED),
+            Role.AGAINST,
+            weight=0.3,
+        ),
+    ),
+    explains=THRASH,
+    starts=(IN_WORK, USAGE, QUEUE),
+    lead_seconds=420.0,
+)

@@ -1,0 +1,1 @@
+"""One incident: when it began and ended, its figures, and what was done meanwhile."""
