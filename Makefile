@@ -37,6 +37,7 @@ bench: $(STAMP)
 
 eval: $(STAMP)
 	$(BIN)/python -m tests.evaluation
+	$(BIN)/python -m tests.evaluation.detection --if-there
 
 # SEEDS of each scenario; TOOLS=--tools installs and asks tools of others too
 SEEDS ?= 2
