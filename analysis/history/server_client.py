@@ -54,6 +54,10 @@ class TooMuchError(Exception):
         self.lasting = lasting
 
 
+class NotTakenError(HistoryError):
+    """The server takes the question for a wrong one: it never answers it."""
+
+
 class GoneError(Exception):
     """The server answered before and doesn't now. The text says where and what to do."""
 
@@ -255,7 +259,7 @@ class Client:
                 " give the URL of the server itself"
             )
         if said.status == "error":
-            raise HistoryError(f"{where}; what was asked is not taken there")
+            raise NotTakenError(f"{where}; what was asked is not taken there")
         raise HistoryError(f"{where}; {_NO_PROMETHEUS}")
 
 
