@@ -19,10 +19,10 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
-    "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "anomalies": Part(
         "analysis.anomalies_command", "anomalies", "Say what was unusual in a history, and when."
     ),
+    "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "desk": Part("analysis.desk.command", "desk", "Hear Alertmanager, and have an incident's report ready."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
