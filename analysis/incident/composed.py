@@ -67,6 +67,11 @@ def restarted(subject: Subject) -> Values:
     return folded(each, Fold.MAX, len(subject.frame))
 
 
+def silent(signal: Signal, subject: Subject) -> Values:
+    """1 while any of what a signal says is up is not."""
+    return 1.0 - subject.folded(signal, Fold.MIN)
+
+
 def stands(subject: Subject) -> Values:
     """Seconds since the last token of an engine that has sequences to work on."""
     held = []

@@ -185,9 +185,14 @@ UNEVEN = Measure(
 )
 RESTARTED = Measure("starts of one engine", (RESTARTS,), composed.restarted, line="engine_restarts")
 UNREAD = Measure(
-    "a source can't be read", *_of(SOURCE_UP, Fold.MIN), Unit.FLAG, worse=-1, line=0.5, holds_seconds=30.0
+    "a source can't be read",
+    (SOURCE_UP,),
+    partial(composed.silent, SOURCE_UP),
+    Unit.FLAG,
+    line=0.5,
+    holds_seconds=30.0,
 )
-GPU_GONE = Measure("a GPU can't be read", *_of(GPU_UP, Fold.MIN), Unit.FLAG, worse=-1, line=0.5)
+GPU_GONE = Measure("a GPU can't be read", (GPU_UP,), partial(composed.silent, GPU_UP), Unit.FLAG, line=0.5)
 REFUSED = Measure(
     "turned away, with less let through",
     (REQUESTS, UPSTREAM_REQUESTS),

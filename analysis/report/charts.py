@@ -115,12 +115,14 @@ def _shaded(frame: Frame, episode: Episode) -> Iterator[Interval]:
 
 
 def _marked(frame: Frame, episode: Episode) -> Iterator[Marker]:
-    """The first things that were done."""
+    """The first things that were done; their names would cover each other, and stand in the timeline."""
     done = [
         each for each in episode.timeline if each.kind is Kind.ACTION and frame.start <= each.at < frame.end
     ]
     at: float | None = None
+    told = False
     for each in done[:6]:
         if at is None or each.at - at > 1:
             at = each.at
-            yield Marker(each.at, f"{each.where} {each.words}".strip())
+            yield Marker(each.at, "" if told else f"done: {each.where}".strip())
+            told = True

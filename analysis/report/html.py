@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analysis.frame import Frame
-from analysis.incident.timeline import Kind, minutes
+from analysis.incident.timeline import minutes
 from analysis.incident.unit import UNKNOWN, duration
 from analysis.page.charts import charts_html
 from analysis.page.document import Block, Tone, document, heading, listing, note, paragraph, table
 from analysis.report.charts import charts
-from analysis.report.report import CauseFound, Episode, Proof, Report
+from analysis.report.report import CauseFound, Episode, Metric, Proof, Report
 from analysis.report.words import clock, day, listed
 from exporter.recorder_times import shown
+from exporter.signal import Confidence
 
 _NOTHING = "No line was crossed that hurts anybody, and no known cause was found."
 
@@ -54,67 +55,66 @@ def _episode(episode: Episode, frame: Frame, place: int) -> Iterator[Block]:
     yield listing([each.words for each in episode.statements], ordered=True)
     for each in episode.notes:
         yield note(each, Tone.ALARM)
-    urgent = [each for each in episode.actions if each.when == "now"]
-    if urgent and episode.end is None:
-        yield note(f"Now: {urgent[0].words} How: {listed(urgent[0].runbooks)}", Tone.ALARM)
+    yield from _first_step(episode)
     yield heading("Key metrics")
     yield _metrics(episode)
     yield heading("Why")
     yield from _causes(episode.causes)
     yield heading("The chain on one time axis")
     drawn = charts(frame, episode)
-    yield (
-        charts_html(drawn, name=f"chain-{place}")
-        if drawn
-        else paragraph("Nothing that could be drawn is known.")
-    )
-    yield heading("Phases")
-    yield _phases(episode)
+    if drawn:
+        yield charts_html(drawn, name=f"chain-{place}")
+    else:
+        yield paragraph("Nothing that could be drawn is known.")
     yield heading("What would have paged")
     yield from _pages(episode)
+    yield heading("Phases")
+    yield _phases(episode)
     yield heading("Timeline")
     yield _timeline(episode)
     if episode.disagreements:
         yield heading("Figures beside each other")
-        yield table(
-            ("compared", "what comes of it"),
-            [
-                (each.title, ("They disagree. " if each.contradicts else "") + each.words)
-                for each in episode.disagreements
-            ],
+        yield listing(
+            f"{each.title}{' (they disagree)' if each.contradicts else ''}: {each.words}"
+            for each in episode.disagreements
         )
     if episode.actions:
         yield heading("To do")
-        yield table(
-            ("when", "what", "against", "how"),
-            [(each.when, each.words, each.cause.value, listed(each.runbooks)) for each in episode.actions],
+        yield listing(
+            f"{each.when}, against {each.cause}: {each.words} How: {listed(each.runbooks)}"
+            for each in episode.actions
         )
     yield heading("How sure each statement is")
-    yield table(
-        ("statement", "how sure", "why"),
-        [(number, each.how_sure, each.why) for number, each in enumerate(episode.statements, 1)],
-    )
+    yield listing((f"{each.how_sure}: {each.why}." for each in episode.statements), ordered=True)
+
+
+def _first_step(episode: Episode) -> Iterator[Block]:
+    """What somebody who reads no further should have read."""
+    wanted = "now" if episode.end is None else "later"
+    first = next((each for each in episode.actions if each.when == wanted), None)
+    if first is not None:
+        lead = "Now" if episode.end is None else "So that it doesn't come again"
+        tone = Tone.ALARM if episode.end is None else Tone.PLAIN
+        yield note(f"{lead}: {first.words} How: {listed(first.runbooks)}", tone)
 
 
 def _metrics(episode: Episode) -> Block:
     rows = [
-        (
-            each.title,
-            each.baseline.words,
-            each.peak.words,
-            each.after.words,
-            each.factor,
-            each.confidence.value.replace("_", " "),
-        )
+        (_sure(each), each.baseline.words, each.peak.words, each.after.words, each.factor)
         for each in episode.metrics
     ]
-    notes = "Baseline and after are medians of three minutes, at worst is the worst instant. Of a percentile its bucket"
-    return table(
-        ("metric", "baseline", "at worst", "after", "times", "how sure"),
-        rows,
-        caption=f"{notes} is known: the value in it is interpolated, and > marks a floor.",
-        numeric=(1, 2, 3, 4),
+    caption = (
+        "Before and after: medians of three minutes. At worst: the worst instant. Of a percentile nothing but its"
+        " bucket is measured: the value in front is interpolated, and > marks a floor."
     )
+    return table(("metric", "before", "at worst", "after", "times"), rows, caption=caption)
+
+
+def _sure(metric: Metric) -> str:
+    """What isn't measured says so."""
+    if metric.confidence is Confidence.MEASURED:
+        return metric.title
+    return f"{metric.title} ({metric.confidence.value.replace('_', ' ')})"
 
 
 def _causes(causes: Sequence[CauseFound]) -> Iterator[Block]:
@@ -122,64 +122,46 @@ def _causes(causes: Sequence[CauseFound]) -> Iterator[Block]:
         yield paragraph("No known cause fits. The lines that were crossed are in the timeline.")
         return
     yield table(
-        ("cause", "how sure", "seen of it", "since", "where", "comes of"),
+        ("cause", "since", "how sure", "comes of"),
         [
             (
                 each.cause.value,
-                f"{each.certainty} certainty",
-                f"{each.score:.0%}",
                 clock(each.onset) if each.onset is not None else UNKNOWN,
-                listed(each.affected) or "the fleet",
+                f"{each.certainty}; {each.score:.0%} seen",
                 listed([one.value for one in each.explained_by]) or "itself",
             )
             for each in causes
         ],
-        numeric=(2,),
     )
-    first = causes[0]
-    yield heading(f"Evidence for {first.cause}", 3)
-    yield paragraph(first.sentence)
-    yield table(
-        ("", "evidence", "from", "to", "how sure"),
-        [
-            (
-                _held(each),
-                each.words,
-                clock(each.since) if each.since is not None else UNKNOWN,
-                clock(each.until) if each.until is not None else UNKNOWN,
-                each.confidence.value.replace("_", " ") if each.confidence is not None else "not watched",
-            )
-            for each in first.evidence
-        ],
-    )
-    for each in first.caveats:
-        yield note(each)
+    for each in causes:
+        where = f" On {listed(each.affected)}." if each.affected else ""
+        yield heading(f"Evidence for {each.cause}", 3)
+        yield paragraph(f"{each.sentence}{where}")
+        yield listing(_evidence(proof) for proof in each.evidence)
+        for caveat in each.caveats:
+            yield note(caveat)
 
 
-def _held(proof: Proof) -> str:
+def _evidence(proof: Proof) -> str:
     if proof.held is None:
-        return "not watched"
-    if proof.role == "against":
-        return "against it" if proof.held else "nothing against it"
-    return "seen" if proof.held else "not seen"
+        return f"Not watched: {proof.words}"
+    sure = f" ({proof.confidence.value.replace('_', ' ')})" if proof.confidence is not None else ""
+    if proof.held and proof.since is not None and proof.until is not None:
+        against = "Against it, " if proof.role == "against" else ""
+        return f"{against}{clock(proof.since)} to {clock(proof.until)}: {proof.words}{sure}"
+    return f"{proof.words}{sure}"
 
 
 def _phases(episode: Episode) -> Block:
     rows = []
     for each in episode.phases:
         begin = each.begin
-        spread = f"{clock(begin.earliest)} to {clock(begin.latest)}" if begin.uncertainty_seconds else "exact"
-        rows.append(
-            (
-                each.name.value,
-                clock(begin.at),
-                clock(each.end.at) if each.end is not None else "goes on",
-                duration(each.end.at - begin.at) if each.end is not None else UNKNOWN,
-                spread,
-                listed(begin.said_by, 5) or begin.note or each.name.meaning,
-            )
-        )
-    return table(("phase", "from", "to", "lasts", "begins between", "who says so"), rows)
+        late, early = begin.latest - begin.at, begin.at - begin.earliest
+        spread = f" (-{early:.0f} s, +{late:.0f} s)" if begin.uncertainty_seconds else ""
+        lasts = duration(each.end.at - begin.at) if each.end is not None else "goes on"
+        says = listed(begin.said_by, 5) or begin.note or each.name.meaning
+        rows.append((each.name.value, f"{clock(begin.at)}{spread}", lasts, says))
+    return table(("phase", "begins", "lasts", "who says so"), rows)
 
 
 def _pages(episode: Episode) -> Iterator[Block]:
@@ -187,16 +169,12 @@ def _pages(episode: Episode) -> Iterator[Block]:
         yield paragraph("Nobody would have been told by the alerts that can be tried on this history.")
         return
     yield table(
-        ("alert", "who", "at", "after the first sign", "until", "runbook"),
+        ("at", "alert", "first sign", "runbook"),
         [
             (
-                each.name,
-                "wakes somebody" if each.wakes else each.severity,
                 clock(each.at),
-                duration(each.after_seconds)
-                if each.after_seconds >= 0
-                else f"{duration(-each.after_seconds)} before",
-                clock(each.until),
+                f"{each.name} ({'wakes somebody' if each.wakes else each.severity})",
+                f"{duration(abs(each.after_seconds))} {'before' if each.after_seconds >= 0 else 'after'}",
                 each.runbook,
             )
             for each in episode.pages
@@ -209,13 +187,6 @@ def _timeline(episode: Episode) -> Block:
     for minute, entries in minutes(episode.timeline):
         for place, each in enumerate(entries):
             words = f"{each.where}: {each.words}" if each.where else each.words
-            rows.append(
-                (
-                    clock(minute)[:5] if not place else "",
-                    clock(each.at)[6:],
-                    each.kind.value,
-                    words,
-                )
-            )
-    caption = f"{day(episode.begin)}, minute by minute; {Kind.OVER.value}: it was beyond until then."
-    return table(("minute", "s", "", "what"), rows, caption=caption)
+            at = clock(minute)[:5] if not place else ""
+            rows.append((f"{at}{clock(each.at)[5:]}", f"{each.kind.value}: {words}"))
+    return table(("time", "what"), rows, caption=f"{day(episode.begin)}, minute by minute.")

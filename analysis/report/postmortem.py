@@ -60,6 +60,8 @@ def _summary(episode: Episode) -> Iterator[str]:
     over = clock(episode.end) if episode.end is not None else "now"
     earliest, latest = clock(episode.begin_earliest), clock(episode.begin_latest)
     began = f"{day(episode.begin)} {clock(episode.begin)}, between {earliest} and {latest}"
+    earliest, latest = clock(episode.begin_earliest), clock(episode.begin_latest)
+    began = f"{day(episode.begin)} {clock(episode.begin)}, between {earliest} and {latest}"
     yield from table(
         ("", ""),
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from alerts.causes import Cause
@@ -19,6 +20,7 @@ from exporter.signal import Confidence
 _ORDER = (Confidence.MEASURED, Confidence.LAGGING, Confidence.LOWER_BOUND, Confidence.ESTIMATE)
 _WAITS = ("TPOT p99", "TTFT p99")
 _MOST_CONSEQUENCES = 4
+_IN_DETAIL = re.compile(r"\(\w+: (at worst .*?)(?:, the line is [^)]*)?\)")
 _ORIGINS = 2
 
 
@@ -103,11 +105,16 @@ def _why(verdicts: Sequence[Verdict]) -> Iterator[Statement]:
     if not told:
         return
     sure, why = how_sure([each.signal.confidence for each in told if each.signal is not None])
-    words = " ".join(each.words for each in sorted(told, key=lambda each: each.since or 0.0))
+    words = " ".join(_plain(each.words) for each in sorted(told, key=lambda each: each.since or 0.0))
     against = verdicts[0].against
     if against:
         why += f"; against it: {lowered(against[0].words)}"
     yield Statement(words, sure, why)
+
+
+def _plain(words: str) -> str:
+    """Evidence without the name of its signal and its line: the table of evidence has them."""
+    return _IN_DETAIL.sub(r"(\1)", words)
 
 
 def _users(rows: Sequence[Row]) -> Iterator[Statement]:
@@ -175,7 +182,8 @@ def _ended(
     done = ""
     if first is not None:
         more = f" (and {len(within) - 1} more)" if len(within) > 1 else ""
-        done = f"; the first thing that is known to have been done was at {clock(first.at)}: {first.where} {first.words}{more}"
+        did = f"{first.where} {first.words}".strip()
+        done = f"; the first thing known to have been done was at {clock(first.at)}: {did}{more}"
     recovery = incident.phase(PhaseName.RECOVERY)
     if incident.end is None:
         over = "it goes on where the history ends"
