@@ -15,6 +15,10 @@ from analysis.report.words import clock, day, listed
 from exporter.recorder_times import shown
 from exporter.signal import Confidence
 
+_METRICS = (
+    "Before and after: medians of three minutes. At worst: the worst instant. Of a percentile nothing but its bucket is"
+    " measured: the value in front is interpolated, and > marks a floor."
+)
 _NOTHING = "No line was crossed that hurts anybody, and no known cause was found."
 
 
@@ -57,6 +61,7 @@ def _episode(episode: Episode, frame: Frame, place: int) -> Iterator[Block]:
         yield note(each, Tone.ALARM)
     yield from _first_step(episode)
     yield heading("Key metrics")
+    yield paragraph(_METRICS)
     yield _metrics(episode)
     yield heading("Why")
     yield from _causes(episode.causes)
@@ -103,11 +108,7 @@ def _metrics(episode: Episode) -> Block:
         (_sure(each), each.baseline.words, each.peak.words, each.after.words, each.factor)
         for each in episode.metrics
     ]
-    caption = (
-        "Before and after: medians of three minutes. At worst: the worst instant. Of a percentile nothing but its"
-        " bucket is measured: the value in front is interpolated, and > marks a floor."
-    )
-    return table(("metric", "before", "at worst", "after", "times"), rows, caption=caption)
+    return table(("metric", "before", "at worst", "after", "times"), rows)
 
 
 def _sure(metric: Metric) -> str:
