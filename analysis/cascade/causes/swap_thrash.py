@@ -37,6 +37,7 @@ SWAP_THRASH = Template(
         Cause.ENGINE_DEADLOCKED,
         Cause.RANK_IMBALANCE,
     },
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=420.0,
 )
