@@ -22,6 +22,8 @@ _WAITS = ("TPOT p99", "TTFT p99")
 _MOST_CONSEQUENCES = 4
 _IN_DETAIL = re.compile(r"\(\w+: (at worst .*?)(?:, the line is [^)]*)?\)")
 _ORIGINS = 2
+_FLAG = re.compile(r" \(at worst [01], usually [01]\)")
+"""What is yes or no has no worst."""
 
 
 def headline(incident: Incident | None, verdicts: Sequence[Verdict]) -> str:
@@ -70,7 +72,7 @@ def _what(incident: Incident, verdicts: Sequence[Verdict]) -> Statement:
         lowered(first.cause.sentence) if first is not None else "lines were crossed, and no known cause fits"
     )
     since = f"On {day(begin.at)} from {clock(begin.at)} UTC"
-    until = " until now" if incident.end is None else f" to {clock(incident.end.at)}"
+    until = " to the end of the history" if incident.end is None else f" to {clock(incident.end.at)}"
     whole = incident.end.at if incident.end is not None else None
     lasted = f" ({duration(whole - begin.at)})" if whole is not None else ""
     where = f", on {listed(first.affected)}" if first is not None and first.affected else ""
@@ -114,7 +116,7 @@ def _why(verdicts: Sequence[Verdict]) -> Iterator[Statement]:
 
 def _plain(words: str) -> str:
     """Evidence without the name of its signal and its line: the table of evidence has them."""
-    return _IN_DETAIL.sub(r"(\1)", words)
+    return _FLAG.sub("", _IN_DETAIL.sub(r"(\1)", words))
 
 
 def _users(rows: Sequence[Row]) -> Iterator[Statement]:
@@ -123,8 +125,7 @@ def _users(rows: Sequence[Row]) -> Iterator[Statement]:
     for title in _WAITS:
         row = by_title.get(title)
         if row is not None and row.peak.value is not None:
-            before = f"from {row.words(row.baseline)} " if row.baseline.value is not None else ""
-            parts.append(f"{title} went {before}to {row.words(row.peak)}")
+            parts.append(_went(row))
             confidences.append(row.confidence)
     hit = by_title.get("client requests hit")
     if hit is not None and hit.peak.value:
@@ -135,6 +136,15 @@ def _users(rows: Sequence[Row]) -> Iterator[Statement]:
         yield Statement(
             f"Users: {'; '.join(parts)}.", sure, f"{why}; a percentile is known to its bucket alone"
         )
+
+
+def _went(row: Row) -> str:
+    """From and to; what never left its bucket stayed, as far as anybody can tell."""
+    before, peak = row.baseline, row.peak
+    if before.bucket is not None and before.bucket == peak.bucket and not peak.is_floor:
+        return f"{row.title} stayed within {before.bucket.words}"
+    since = f"from {row.words(before)} " if before.value is not None else ""
+    return f"{row.title} went {since}to {row.words(peak)}"
 
 
 def _consequences(verdicts: Sequence[Verdict]) -> Iterator[Statement]:
