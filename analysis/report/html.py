@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from analysis.frame import Frame
 from analysis.incident.timeline import minutes
 from analysis.incident.unit import UNKNOWN, duration
-from analysis.page.charts import charts_html
+from analysis.page.charts import MOST_POINTS, charts_html
 from analysis.page.document import Block, Tone, document, heading, listing, note, paragraph, table
 from analysis.report.charts import charts
 from analysis.report.report import CauseFound, Episode, Metric, Proof, Report
@@ -33,7 +33,7 @@ def page(report: Report, frame: Frame) -> str:
     for place, episode in enumerate(report.episodes):
         if len(report.episodes) > 1:
             blocks.append(heading(f"Incident {place + 1}: {episode.headline}"))
-        blocks += _episode(episode, frame, place)
+        blocks += _episode(episode, frame, place, MOST_POINTS // len(report.episodes))
     if report.untested:
         blocks += [
             heading("Alerts that can't be tried on this history"),
@@ -54,7 +54,7 @@ def _under(report: Report) -> tuple[str, ...]:
     return (f"{report.source}: {span}, a value each {report.step_seconds:g} s. All times are UTC.",)
 
 
-def _episode(episode: Episode, frame: Frame, place: int) -> Iterator[Block]:
+def _episode(episode: Episode, frame: Frame, place: int, most_points: int) -> Iterator[Block]:
     yield heading("What happened")
     yield listing([each.words for each in episode.statements], ordered=True)
     for each in episode.notes:
@@ -68,7 +68,7 @@ def _episode(episode: Episode, frame: Frame, place: int) -> Iterator[Block]:
     yield heading("The chain on one time axis")
     drawn = charts(frame, episode)
     if drawn:
-        yield charts_html(drawn, name=f"chain-{place}")
+        yield charts_html(drawn, name=f"chain-{place}", most_points=most_points)
     else:
         yield paragraph("Nothing that could be drawn is known.")
     yield heading("What would have paged")

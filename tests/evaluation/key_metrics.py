@@ -57,14 +57,14 @@ def compared(run: Run) -> Iterator[Compared]:
 
 def _truths(truth: Mapping[str, Any], incident: Incident) -> dict[str, float]:
     begin = incident.begin.at
-    end = incident.end.at if incident.end is not None else truth["seconds"][-1]
+    end: float = incident.end.at if incident.end is not None else truth["seconds"][-1]
     places = [place for place, at in enumerate(truth["seconds"]) if begin <= at <= end]
 
     def each(column: str) -> list[list[float]]:
         return [[engine[column][place] or 0.0 for place in places] for engine in truth["engines"].values()]
 
     def most_together(column: str) -> float:
-        return max(sum(now) for now in zip(*each(column), strict=True))
+        return max(sum(now, 0.0) for now in zip(*each(column), strict=True))
 
     told = truth["fleet"]
     before, last = max(0, places[0] - 1), places[-1]

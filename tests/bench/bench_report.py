@@ -1,0 +1,91 @@
+"""What a report takes: an hour of one worker, from its recording to the files.
+
+The worker is the replay of a real engine with eight restless GPUs, and it fails twice within the hour: the drill's
+incident, played on, would be a worker of another size.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from analysis.analyze import PAGE, write
+from analysis.frame import Frame
+from analysis.history.history import History
+from analysis.history.reading import read
+from analysis.report.build import report as build
+from exporter.recorder import QUEUE_SIZE, Recorder
+from exporter.snapshot import Snapshot
+from tests.bench import report
+from tests.bench.report import Figure
+from tests.bench.restless_gpus import node_snapshots
+from tests.evaluation.playing import Case, play
+
+BAR_SECONDS = 5.0
+BAR_MEGABYTES = 2.0
+_START = 1_800_000_000.0
+_GPUS = 8
+_HOUR = 3600
+
+
+def _recorded(snapshots: list[Snapshot], path: Path) -> None:
+    recorder = Recorder(path)
+    recorder.start()
+    for count, snapshot in enumerate(snapshots, start=1):
+        recorder.put(snapshot)
+        if count % QUEUE_SIZE == 0:
+            while recorder.status.written < count:
+                time.sleep(0.002)
+    recorder.close(60)
+
+
+def _timed(name: str, source: str, folder: Path) -> None:
+    began, cpu = time.monotonic(), time.process_time()
+    history = read(source)
+    made = build(history)
+    files = write(folder, history, made)
+    used = time.process_time() - cpu
+    frame = history.frame
+    report.line(
+        f"  {name}: {len(frame)} s of {len(frame.keys)} series, {len(made.episodes)} incidents,"
+        f" {time.monotonic() - began:.1f} s by the clock"
+    )
+    size = next(each.stat().st_size for each in files if each.name == PAGE)
+    report.record(Figure(f"report, {name}, CPU", used, "s", BAR_SECONDS))
+    report.record(Figure(f"report, {name}, page", size / 1e6, "MB", BAR_MEGABYTES))
+
+
+def _hour_of_one_engine(folder: Path) -> None:
+    """The drill's incident over an hour, one engine of it: repeated, with its counters beginning anew."""
+    whole = read(str(play(Case("incident")).recording)).frame
+    one = [place for place, key in enumerate(whole.keys) if key.label("engine") in {"", "engine-0"}]
+    part = whole.take(one)
+    times = _HOUR // len(part)
+    values = np.tile(part.values, (times, 1))
+    frame = Frame(part.start + np.arange(float(len(values))), 1.0, part.keys, values)
+    history = History(frame, "an hour")
+    cpu = time.process_time()
+    made = build(history)
+    files = write(folder, history, made)
+    used = time.process_time() - cpu
+    report.line(f"  incidents: {len(frame)} s of {len(frame.keys)} series, {len(made.episodes)} incidents")
+    size = next(each.stat().st_size for each in files if each.name == PAGE)
+    report.record(Figure("report, an hour with incidents, CPU", used, "s", BAR_SECONDS))
+    report.record(Figure("report, an hour with incidents, page", size / 1e6, "MB", BAR_MEGABYTES))
+
+
+def main() -> None:
+    """Prints the figures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        snapshots = list(node_snapshots(_HOUR, _GPUS, _START))
+        _recorded(snapshots, folder / "recording.db")
+        _timed("an hour of one worker", str(folder / "recording.db"), folder / "hour")
+        _hour_of_one_engine(folder / "incidents")
+
+
+if __name__ == "__main__":
+    report.standalone(main)
