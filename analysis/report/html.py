@@ -89,6 +89,11 @@ def _episode(episode: Episode, frame: Frame, place: int, most_points: int) -> It
             f"{each.when}, against {each.cause}: {each.words} How: {listed(each.runbooks)}"
             for each in episode.actions
         )
+    consequences = [each for each in episode.causes if each.explained_by]
+    if consequences:
+        yield heading("Evidence for what came of it")
+        for each in consequences:
+            yield from _evidence_of(each)
     yield heading("How sure each statement is")
     yield listing((f"{each.how_sure}: {each.why}." for each in episode.statements), ordered=True)
 
@@ -135,12 +140,17 @@ def _causes(causes: Sequence[CauseFound]) -> Iterator[Block]:
         ],
     )
     for each in causes:
-        where = f" On {listed(each.affected)}." if each.affected else ""
-        yield heading(f"Evidence for {each.cause}", 3)
-        yield paragraph(f"{each.sentence}{where}")
-        yield listing(_evidence(proof) for proof in each.evidence)
-        for caveat in each.caveats:
-            yield note(caveat)
+        if not each.explained_by:
+            yield from _evidence_of(each)
+
+
+def _evidence_of(cause: CauseFound) -> Iterator[Block]:
+    where = f" On {listed(cause.affected)}." if cause.affected else ""
+    yield heading(f"Evidence for {cause.cause}", 3)
+    yield paragraph(f"{cause.sentence}{where}")
+    yield listing(_evidence(proof) for proof in cause.evidence)
+    for caveat in cause.caveats:
+        yield note(caveat)
 
 
 def _evidence(proof: Proof) -> str:
