@@ -92,8 +92,8 @@ def _episode(episode: Episode, frame: Frame, place: int, most_points: int) -> It
     consequences = [each for each in episode.causes if each.explained_by]
     if consequences:
         yield heading("Evidence for what came of it")
-        for each in consequences:
-            yield from _evidence_of(each)
+        for cause in consequences:
+            yield from _evidence_of(cause)
     yield heading("How sure each statement is")
     yield listing((f"{each.how_sure}: {each.why}." for each in episode.statements), ordered=True)
 
