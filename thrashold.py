@@ -28,6 +28,7 @@ PARTS = {
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."
     ),
+    "stack": Part("deploy.stack_command", "stack", "Run all of it here, with a drill or your engines."),
     "triage": Part(
         "alerts.triage.command", "triage", "Say what is wrong with a live engine, and what to do."
     ),

@@ -18,11 +18,9 @@ from alerts.catalogue import ALERTS
 from alerts.pack.watching import WATCHDOG
 from alerts.pack_settings import PackSettings
 
-DESK_URL = "http://127.0.0.1:9808/alerts"
-"""Where thrashold's desk hears webhooks."""
 PAGE, TELL, NOBODY, DEAD_MAN = "page", "tell", "nobody", "watchdog"
-WATCHDOG_URL = "http://127.0.0.1:9808/watchdog"
-"""What is told every minute that the way is open, and has to notice when it isn't."""
+ALERTS_PATH, WATCHDOG_PATH = "/alerts", "/watchdog"
+"""Where the desk hears webhooks; and where it is told every minute that the way is open, to notice when it isn't."""
 _PAGE_WAIT, _PAGE_INTERVAL, _PAGE_REPEAT = "10s", "10m", "4h"
 _TELL_WAIT, _TELL_INTERVAL, _TELL_REPEAT = "2m", "30m", "12h"
 
@@ -58,9 +56,12 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
         },
         "inhibit_rules": list(inhibit_rules(settings, ALERTS)),
         "receivers": [
-            {"name": PAGE, "webhook_configs": [{"url": DESK_URL, "send_resolved": True}]},
-            {"name": TELL, "webhook_configs": [{"url": DESK_URL, "send_resolved": False}]},
-            {"name": DEAD_MAN, "webhook_configs": [{"url": WATCHDOG_URL, "send_resolved": False}]},
+            {"name": PAGE, "webhook_configs": [{"url": settings.desk + ALERTS_PATH, "send_resolved": True}]},
+            {"name": TELL, "webhook_configs": [{"url": settings.desk + ALERTS_PATH, "send_resolved": False}]},
+            {
+                "name": DEAD_MAN,
+                "webhook_configs": [{"url": settings.desk + WATCHDOG_PATH, "send_resolved": False}],
+            },
             {"name": NOBODY},
         ],
     }

@@ -19,6 +19,8 @@ _Label = Annotated[str, Meta(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
 _MATCHER = r'\s*[a-zA-Z_][a-zA-Z0-9_]*\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"\s*'
 _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _Wait = Annotated[int, Meta(ge=0, le=86_400)]
+DESK = "http://127.0.0.1:9808"
+"""Where thrashold's desk listens unless it is told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class PackSettings:
             description="Where the runbooks are served: `NAME.md` is put behind it. A folder or a URL.",
         ),
     ] = BASE
+    desk: Annotated[
+        str,
+        Meta(
+            pattern=r"^https?://[^\s?#@]*[^\s?#@/]$",
+            description="Where Alertmanager's example sends what people are told: the desk, or something of yours.",
+        ),
+    ] = DESK
     alerts: Annotated[dict[str, AlertSettings], Meta(description="Settings of single alerts, by name.")] = (
         field(default_factory=dict)
     )

@@ -53,7 +53,7 @@ def derive(  # noqa: PLR0913 - what of, for when, and how
         raise HistoryError(
             f"{raw.source}: holds neither thrashold's signals nor series of an engine, a gateway or dcgm-exporter"
         )
-    scrape_step = _scrape_step(targets)
+    often, seldom = _scrape_steps(targets)
     told = Gathered(raw.source)
     told.notes += raw.notes
     clusters: dict[str, list[Target]] = {}
@@ -62,9 +62,9 @@ def derive(  # noqa: PLR0913 - what of, for when, and how
     reads = Reads(sum(len(target.pages.times) + len(target.pages.failed_at) for target in targets), progress)
     signals: set[Signal] = set()
     for cluster, members in clusters.items():
-        signals |= _derive_cluster(told, cluster, members, scrape_step, facts or {}, reads)
-    told.notes += _stories(targets, scrape_step, signals)
-    return told.framed(start, end, step_seconds or scrape_step, frozenset(each.full_name for each in signals))
+        signals |= _derive_cluster(told, cluster, members, (often, seldom), facts or {}, reads)
+    told.notes += _stories(targets, seldom, signals)
+    return told.framed(start, end, step_seconds or often, frozenset(each.full_name for each in signals))
 
 
 class Reads:
@@ -82,27 +82,35 @@ class Reads:
             self._progress(self._done / self._all)
 
 
-def _scrape_step(targets: Sequence[Target]) -> float:
-    """The median time between two scrapes of a target."""
-    intervals = np.concatenate([np.diff(target.pages.times) for target in targets])
-    return whole_step(intervals) or 1.0
+def _scrape_steps(targets: Sequence[Target]) -> tuple[float, float]:
+    """How far apart scrapes are: of the target that is scraped most often, and of the engine or gateway that is least.
+
+    Where there is neither engine nor gateway, of the dcgm-exporter.
+    """
+    steps = [(target.kind, whole_step(np.diff(target.pages.times)) or 1.0) for target in targets]
+    read = [step for kind, step in steps if kind is not Kind.GPUS] or [step for _, step in steps]
+    return min(step for _, step in steps), max(read)
 
 
 def _derive_cluster(  # noqa: PLR0913, PLR0917 - a cluster, what is known of it, and where its signals go
     told: Gathered,
     cluster: str,
     targets: Sequence[Target],
-    scrape_step: float,
+    steps: tuple[float, float],
     facts: Mapping[str, EngineFacts],
     reads: Reads,
 ) -> set[Signal]:
-    """Derive one cluster's signals, as a sidecar would that read all of its targets."""
+    """Derive one cluster's signals, as a sidecar would that read all of its targets.
+
+    ``steps``: how far apart scrapes are at least, and at most.
+    """
+    often, seldom = steps
     sources = list(followers(targets))
     settings = CycleSettings(_facts(targets, facts, told.notes))
-    state, values = initial(settings), _Values(_NOT_OURS | left_out(scrape_step))
+    state, values = initial(settings), _Values(_NOT_OURS | left_out(seldom))
     failed: dict[str, int] = {}
-    patience = max(STALE_AFTER_SECONDS, scrape_step)
-    for now in _instants(sources, scrape_step):
+    patience = max(STALE_AFTER_SECONDS, often)
+    for now in _instants(sources, often):
         reads.passed(sum(source.read_until(now) for source in sources))
         if not any(source.was_watched(now, patience) for source in sources):
             continue  # where nobody looked, nothing is known, not even that it was down

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -56,23 +57,41 @@ def read_openmetrics(  # noqa: PLR0913 - what to read, and limits
         with path.open("rb") as raw:
             zipped = raw.read(2) == _GZIP
             raw.seek(0)
-            text = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if zipped else raw)
-            for block, whole in _blocks(text, str(path)):
+            pieces = (
+                _unzipped(gzip.GzipFile(fileobj=raw)) if zipped else iter(lambda: raw.read(_BLOCK_BYTES), b"")
+            )
+            for block, whole in _blocks(pieces, str(path)):
                 dump.take(block, whole=whole)
                 if progress is not None:
                     progress(min(1.0, raw.tell() / size))
-    except EOFError:
-        dump.gathered.notes.append("the file is cut off: what stands before its end was read")
-        dump.ended = True
-    except (OSError, gzip.BadGzipFile) as error:
+    except (OSError, zlib.error) as error:
         raise HistoryError(f"{path}: can't be read: {error}") from error
     return dump.told()
 
 
-def _blocks(text: IO[bytes], name: str) -> Iterator[tuple[bytes, bool]]:
+def _unzipped(file: gzip.GzipFile) -> Iterator[bytes]:
+    """What is in it, in pieces; of a file that is cut off, what stands before its end."""
+    held: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            piece = file.read1(_BLOCK_BYTES)
+        except EOFError:
+            yield b"".join((*held, b"?"))  # no newline at the end, so that the cut is seen
+            return
+        held.append(piece)
+        size += len(piece)
+        if size >= _BLOCK_BYTES or not piece:
+            yield b"".join(held)
+            held, size = [], 0
+        if not piece:
+            return
+
+
+def _blocks(pieces: Iterator[bytes], name: str) -> Iterator[tuple[bytes, bool]]:
     """The text in pieces that end with a newline; the last one may not, which is told."""
     rest = b""
-    while piece := text.read(_BLOCK_BYTES):
+    for piece in pieces:
         head, newline, tail = piece.rpartition(b"\n")
         if newline:
             yield rest + head + newline, True
@@ -83,6 +102,19 @@ def _blocks(text: IO[bytes], name: str) -> Iterator[tuple[bytes, bool]]:
                 raise HistoryError(f"{name}: has no line of text in its first {len(rest):,} bytes")
     if rest:
         yield rest + b"\n", False
+
+
+class _Found(NamedTuple):
+    """Samples of a piece of text: where their lines begin, places of series, times and values; all of shape (n,)."""
+
+    begins: NDArray[np.int64]
+    places: NDArray[np.int32]
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def where(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> _Found:
+        """Those of them, in that order."""
+        return _Found(self.begins[which], self.places[which], self.times[which], self.values[which])
 
 
 @dataclass(slots=True)
@@ -125,12 +157,26 @@ class _Dump:
         self._note_comments(block, starts[comment], ends[comment])
         plain = ~comment & (before_value > starts) & (before_time > before_value)
         bounds = (starts, before_value, before_value + 1, before_time, before_time + 1, ends)
-        odd = self._take_plain(block, [each[plain] for each in bounds])
-        for begin, finish in (
-            *zip(starts[plain][odd].tolist(), ends[plain][odd].tolist(), strict=True),
-            *zip(starts[~plain & ~comment].tolist(), ends[~plain & ~comment].tolist(), strict=True),
-        ):
-            self._take_line(block[begin:finish])
+        odd, found = self._plain(block, [each[plain] for each in bounds])
+        single = [
+            (begin, *sample)
+            for begin, finish in (
+                *zip(starts[plain][odd].tolist(), ends[plain][odd].tolist(), strict=True),
+                *zip(starts[~plain & ~comment].tolist(), ends[~plain & ~comment].tolist(), strict=True),
+            )
+            if (sample := self._single(block[begin:finish])) is not None
+        ]
+        if single:
+            begins, places, times, values = zip(*single, strict=True)
+            found = _Found(
+                np.append(found.begins, begins),
+                np.append(found.places, np.array(places, np.int32)),
+                np.append(found.times, times),
+                np.append(found.values, values),
+            )
+            found = found.where(np.argsort(found.begins))
+        self.samples += len(found.begins)
+        self._add(found)
 
     def told(self) -> Gathered:
         """What was read. Raises HistoryError where that is nothing."""
@@ -162,16 +208,13 @@ class _Dump:
             self.has_head = True
             self.ended = self.ended or block[starts[-1] : ends[-1]].strip() == b"# EOF"
 
-    def _take_plain(self, block: bytes, bounds: list[NDArray[np.int64]]) -> NDArray[np.bool_]:
-        """Take lines by where series, value and time begin and end; says which of them are no such lines."""
+    def _plain(self, block: bytes, bounds: list[NDArray[np.int64]]) -> tuple[NDArray[np.bool_], _Found]:
+        """Lines by where series, value and time begin and end: which are no such lines, and what the others hold."""
         count = len(bounds[0])
-        odd = np.zeros(count, bool)
-        if not count:
-            return odd
         offsets = np.empty(6 * count + 1, np.int32)
         for place, each in enumerate(bounds):
             offsets[place:-1:6] = each
-        offsets[-1] = bounds[-1][-1]
+        offsets[-1] = bounds[-1][-1] if count else 0
         parts = pa.BinaryArray.from_buffers(
             pa.binary(), 6 * count, [None, pa.py_buffer(offsets), pa.py_buffer(block)]
         )
@@ -180,61 +223,51 @@ class _Dump:
         known = np.array([self._place(each) for each in spellings.dictionary.to_pylist()], np.int32)
         places = known[spellings.indices.to_numpy()]
         odd = np.asarray(places == _NO_SERIES)
-        picked = every[places >= 0]
-        places = places[places >= 0]
-        values, bad_values = _numbers(parts.take(pa.array(picked + 2)))
-        times, bad_times = _numbers(parts.take(pa.array(picked + 4)))
+        values, bad_values = _numbers(parts.take(pa.array(every[~odd] + 2)))
+        times, bad_times = _numbers(parts.take(pa.array(every[~odd] + 4)))
         bad = bad_values | bad_times | ~np.isfinite(times)
+        found = _Found(bounds[0][~odd], places[~odd], times, values)
         if bad.any():
-            odd[picked[bad] // 6] = True
-            places, times, values = places[~bad], times[~bad], values[~bad]
-        self.samples += count - int(odd.sum())
-        self._add(places, times, values)
-        return odd
+            odd[np.flatnonzero(~odd)[bad]] = True
+            found = found.where(~bad)
+        return odd, found
 
-    def _add(
-        self, places: NDArray[np.int32], times: NDArray[np.float64], values: NDArray[np.float64]
-    ) -> None:
+    def _add(self, found: _Found) -> None:
+        _, places, times, values = found.where(found.places >= 0)
         if not len(times):
             return
         late = times >= _MILLISECONDS_FROM
         if late.any():
             times = np.where(late, times / 1000, times)
         self.first, self.last = min(self.first, times.min()), max(self.last, times.max())
-        if self.start is not None or self.end is not None:
-            inside = np.ones(len(times), bool)
-            if self.start is not None:
-                inside &= times >= self.start
-            if self.end is not None:
-                inside &= times < self.end
+        inside = np.ones(len(times), bool)
+        if self.start is not None:
+            inside &= times >= self.start
+        if self.end is not None:
+            inside &= times < self.end
+        if not inside.all():
             places, times, values = places[inside], times[inside], values[inside]
         self.gathered.add(places, times, values)
 
-    def _take_line(self, line: bytes) -> None:
-        """One line that isn't plain: with an exemplar, more blanks, without a time, or no sample at all."""
+    def _single(self, line: bytes) -> tuple[int, float, float] | None:
+        """Place, time and value of a line that isn't plain: with an exemplar, more blanks, or no sample at all."""
         line = line.strip()
         if not line or line.startswith(b"#"):
-            return
-        if self._take_words(line.split(b" # {")[0].rsplit(None, 2)) or self._take_words(line.rsplit(None, 2)):
-            return
-        words = line.split(b" # {")[0].rsplit(None, 1)
+            return None
+        without = line.split(b" # {")[0]
+        for text in (without, line):
+            words = text.rsplit(None, 2)
+            if len(words) == 3 and _is_number(words[1]) and _is_number(words[2]):  # noqa: PLR2004 - series, value, time
+                place, at = self._place(words[0]), float(words[2])
+                if place != _NO_SERIES and np.isfinite(at):
+                    return place, at, float(words[1])
+        words = without.rsplit(None, 1)
         if len(words) == 2 and _is_number(words[1]) and self._place(words[0]) != _NO_SERIES:  # noqa: PLR2004
             self.untimed += 1
-            return
-        self.unreadable += 1
-        self.first_unreadable = self.first_unreadable or line
-
-    def _take_words(self, words: list[bytes]) -> bool:
-        if len(words) != 3 or not (_is_number(words[1]) and _is_number(words[2])):  # noqa: PLR2004 - series, value, time
-            return False
-        place = self._place(words[0])
-        at = float(words[2])
-        if place == _NO_SERIES or not np.isfinite(at):
-            return False
-        self.samples += 1
-        if place >= 0:
-            self._add(np.array([place], np.int32), np.array([at]), np.array([float(words[1])]))
-        return True
+        else:
+            self.unreadable += 1
+            self.first_unreadable = self.first_unreadable or line
+        return None
 
     def _place(self, spelling: bytes) -> int:
         found = self.places.get(spelling)

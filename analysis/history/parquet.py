@@ -247,7 +247,7 @@ def _take(  # noqa: PLR0913, PLR0917 - a batch, what is known of it, and what is
 
 
 def _distinct(codes: Sequence[NDArray[np.integer]]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each combination of codes (-1 and up) stands first, in order of their coming, and which one each row has."""
+    """Where each combination of codes (-1 and up) stands first, in order, and which of them each row has."""
     combined = np.zeros(len(codes[0]), np.int64)
     for code in codes:
         # numbered anew each time, so that the product of many columns stays small

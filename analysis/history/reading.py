@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sqlite3
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from analysis.frame import Key
 from analysis.history import parquet
 from analysis.history.derived import derive
 from analysis.history.history import History, HistoryError
@@ -14,10 +17,12 @@ from analysis.history.openmetrics import read_openmetrics
 from analysis.history.recorded import recorded
 from analysis.history.samples import MOST_SERIES, Gathered, Progress
 from analysis.history.targets import is_raw, tells_a_target
-from exporter.recorder_times import instant
+from exporter.recorder_times import instant, shown
 from exporter.signal import PREFIX
 from exporter.window import HORIZON_SECONDS
 
+_SERVER = "analysis.history.server"
+"""Loaded where a server is read: nothing else here needs what it does."""
 _SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
 RECORDING, DUMP = "recording.db", "metrics.om"
 """What a drill's run leaves in its folder."""
@@ -40,10 +45,14 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
 
     ``source``: the URL of a Prometheus-compatible server, a recorder's file, a dump with timestamps, Parquet, or the
     folder of a drill's run. ``step_seconds``: of the grid, else that of the source. ``names``: series as they are
-    scraped, ``thrashold_kv_usage_ratio`` for one; None: all. Where series of engines, gateways and dcgm-exporter are
-    held and no sidecar's, signals are derived from them; raw series are then read by their names alone. Raises
-    HistoryError.
+    scraped, ``thrashold_kv_usage_ratio`` for one; None: all. Where a sidecar's signals are held, others are read by
+    their names alone; where none are but series of engines, gateways or dcgm-exporter, signals are derived from those,
+    and ``progress`` begins anew once all is read. A server needs a ``start``. Raises HistoryError.
     """
+    if start is not None and end is not None and start >= end:
+        raise HistoryError(f"an empty range, {shown(start)} to {shown(end)}: it has to end after it begins")
+    if step_seconds is not None and not step_seconds > 0:
+        raise HistoryError(f"a step of {step_seconds:g} s: it has to be above 0")
     if _URL.match(source):
         return _from_server(source, start, end, step_seconds, names, max_series, progress)
     path = _file_of(Path(source))
@@ -51,7 +60,7 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
     if begins.startswith(_SQLITE) or (not begins and path.suffix == ".db"):
         return _recorded(path, start, end, step_seconds, names)
     if begins.startswith(_PARQUET) and parquet.is_stored(path):
-        return _on_step(parquet.load(path, start, end, names=names), step_seconds)
+        return _on_step(parquet.load(path, start, end, names=names), start, end, step_seconds)
     whole = parquet.read_long if begins.startswith(_PARQUET) else read_openmetrics
     return _from_samples(whole, path, start, end, step_seconds, names, max_series, progress)
 
@@ -83,16 +92,48 @@ def _from_server(  # noqa: PLR0913, PLR0917 - all that can be asked for
     max_series: int,
     progress: Progress | None,
 ) -> History:
+    """From a server: what is asked for as it is there, or derived from what is there."""
     if not url.lower().startswith(("http://", "https://")):
         raise HistoryError(f"{url}: only http and https are read; files are named by their path")
     try:
-        from analysis.history import server  # type: ignore[attr-defined,unused-ignore] # noqa: PLC0415 - HTTP only here
+        server = importlib.import_module(_SERVER)
     except ImportError as error:
         raise HistoryError(f"{url}: servers can't be read by this installation ({error})") from error
-    found: History = server.read_server(
-        url, start, end, step_seconds=step_seconds, names=names, max_series=max_series, progress=progress
-    )
-    return found
+    if start is None:
+        raise HistoryError(f"{url}: a server is read in a range: name its start (--start -2h)")
+    until = time.time() if end is None else end
+    asked = frozenset(names or ())
+
+    def ask(begin: float, step: float | None, wanted: Collection[str] | None) -> History:
+        told = None if progress is None else lambda share, _: progress(share)
+        found: History = server.read_server(
+            url, begin, until, step_seconds=step, names=wanted, progress=told, most_series=max_series
+        )
+        return found
+
+    try:
+        found = ask(start, step_seconds, asked or None)
+    except HistoryError:
+        if not _are_signals(asked):
+            raise
+        # nothing of that name: perhaps there is no sidecar, but what it would have read
+        found = ask(start, step_seconds, None)
+        if not _is_raw(found.frame.keys):
+            raise
+    if not _is_raw(found.frame.keys) or (asked and not _are_signals(asked)):
+        return found
+    # on the step of its scrapes, and from before the start, so that windows are filled there
+    raw = ask(max(0.0, start - HORIZON_SECONDS), None, None)
+    return _only(derive(Gathered.of(raw), start, end, step_seconds, progress=progress), asked)
+
+
+def _are_signals(names: frozenset[str]) -> bool:
+    return bool(names) and all(name.startswith(PREFIX) for name in names)
+
+
+def _is_raw(keys: Sequence[Key]) -> bool:
+    """Whether no sidecar told any of these, but engines, gateways or dcgm-exporter did."""
+    return not any(key.name.startswith(PREFIX) for key in keys) and tells_a_target(keys)
 
 
 def _file_of(path: Path) -> Path:
@@ -140,7 +181,7 @@ def _from_samples(  # noqa: PLR0913, PLR0917 - how, and all that can be asked fo
 ) -> History:
     """From a file of samples: what is asked for as it is there, or derived from what is there."""
     asked = frozenset(names or ())
-    signals = bool(asked) and all(name.startswith(PREFIX) for name in asked)
+    signals = _are_signals(asked)
     gathered = reader(
         path,
         None if start is None else start - HORIZON_SECONDS,
@@ -149,11 +190,12 @@ def _from_samples(  # noqa: PLR0913, PLR0917 - how, and all that can be asked fo
         max_series=max_series,
         progress=progress,
     )
-    ours = any(key.name.startswith(PREFIX) for key in gathered.keys)
-    if not ours and (signals or not asked) and tells_a_target(gathered.keys):
-        return _only(derive(gathered, start, end, step_seconds), asked)
+    if _is_raw(gathered.keys) and (signals or not asked):
+        return _only(derive(gathered, start, end, step_seconds, progress=progress), asked)
     if signals:
         gathered = gathered.only(lambda key: key.name in asked)
+    elif not asked and any(key.name.startswith(PREFIX) for key in gathered.keys):
+        gathered = gathered.only(lambda key: key.name.startswith(PREFIX))
     if not len(gathered):
         raise HistoryError(f"{path}: holds none of {', '.join(sorted(asked))}")
     return gathered.framed(start, end, step_seconds)
@@ -172,14 +214,10 @@ def _only(history: History, names: frozenset[str]) -> History:
     return History(frame.take(places), history.source, history.derived & names, history.notes)
 
 
-def _on_step(history: History, step_seconds: float | None) -> History:
+def _on_step(history: History, start: float | None, end: float | None, step_seconds: float | None) -> History:
     """A stored history on another step."""
     frame = history.frame
     if step_seconds is None or abs(step_seconds - frame.step_seconds) < 1e-9:  # noqa: PLR2004 - the same
         return history
-    gathered = Gathered(history.source, max(1, len(frame.keys)))
-    for key, values in frame.columns():
-        known = values == values  # noqa: PLR0124 - not NaN
-        gathered.add_series(key, frame.times[known], values[known])
-    resampled = gathered.framed(step_seconds=step_seconds)
-    return History(resampled.frame, history.source, history.derived, (*history.notes, *resampled.notes))
+    resampled = Gathered.of(history).framed(start, end, step_seconds)
+    return History(resampled.frame, history.source, history.derived, resampled.notes)

@@ -39,6 +39,8 @@ def recorded(
         raise HistoryError(
             f"{path}: nothing is recorded in that range; it holds {span[0]:.0f} to {span[1]:.0f}"
         )
+    # what is folded bears the minute it began in, which may be before its first cycle
+    first = max(first, min(each.times[0] for each in series))
     instants = grid(first, last, step_seconds)
     values = np.empty((len(instants), len(series)), order="F")
     for place, each in enumerate(series):

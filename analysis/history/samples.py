@@ -18,6 +18,8 @@ from exporter.recorder_times import shown
 
 MOST_SERIES = 100_000
 """Series taken unless told otherwise: with a day each they no longer fit into memory."""
+MOST_SAMPLES = 200_000_000
+"""Samples held: 4 GB."""
 MOST_CELLS = 400_000_000
 """Instants times series of a frame: 3.2 GB."""
 
@@ -51,7 +53,8 @@ class TooManySeriesError(HistoryError):
 class Gathered:
     """Samples so far, by series. 20 bytes of memory a sample.
 
-    ``source`` is what errors call it. Raises TooManySeriesError from ``place`` beyond ``max_series``.
+    ``source`` is what errors call it. Raises TooManySeriesError from ``place`` beyond ``max_series``, and HistoryError
+    from ``add`` beyond ``MOST_SAMPLES``.
     """
 
     def __init__(self, source: str, max_series: int = MOST_SERIES) -> None:
@@ -61,6 +64,17 @@ class Gathered:
         self._places: dict[Key, int] = {}
         self._parts: list[tuple[Places, Values, Values]] = []
         self._is_sorted = True
+
+    @classmethod
+    def of(cls, history: History) -> Gathered:
+        """What is known in a history, at the instants of its grid, and its notes."""
+        frame = history.frame
+        found = cls(history.source, max(1, len(frame.keys)))
+        found.notes += history.notes
+        for key, values in frame.columns():
+            known = ~np.isnan(values)
+            found.add_series(key, frame.times[known], values[known])
+        return found
 
     def __len__(self) -> int:
         return sum(len(times) for _, times, _ in self._parts)
@@ -85,6 +99,10 @@ class Gathered:
     def add(self, places: Places, times: Values, values: Values) -> None:
         """Take samples, each with the place of its series; all of shape (n,)."""
         if len(times):
+            if len(self) + len(times) > MOST_SAMPLES:
+                raise HistoryError(
+                    f"{self.source}: holds more than {MOST_SAMPLES:,} samples; ask for a shorter range or fewer signals"
+                )
             self._parts.append((places, times, values))
             self._is_sorted = False
 
@@ -132,16 +150,11 @@ class Gathered:
         return whole_step(np.diff(times)[places[1:] == places[:-1]])
 
     def series(self) -> Iterator[Samples]:
-        """Each series that has a sample, by place. A sample at the same time as another of its series is left out."""
+        """Each series that has a sample, by place."""
         places, times, values = self._in_order()
         keys = self.keys
         for first, last in _stretches(places):
-            part = slice(first, last)
-            kept = np.append(np.diff(times[part]) > 0, True)
-            if kept.all():
-                yield Samples(keys[places[first]], times[part], values[part])
-            else:
-                yield Samples(keys[places[first]], times[part][kept], values[part][kept])
+            yield Samples(keys[places[first]], times[first:last], values[first:last])
 
     def framed(
         self,
@@ -167,22 +180,26 @@ class Gathered:
         found = selected.step_seconds()
         step = step_seconds or found or 1.0
         first = span[0] if start is None else max(start, span[0])
-        instants = grid(first, span[1] + step, step)
         stretches = _stretches(places)
-        if len(instants) * len(stretches) > MOST_CELLS:
+        count = round((span[1] - first) / step) + 1
+        if count * len(stretches) > MOST_CELLS:
             raise HistoryError(
-                f"{self.source}: {len(instants):,} instants of {len(stretches):,} series don't fit into memory; "
+                f"{self.source}: {count:,} instants of {len(stretches):,} series don't fit into memory; "
                 "ask for a shorter range, fewer signals or a longer --step"
             )
         if found is not None and step_seconds is not None and abs(found - step) > _WHOLE_SECOND * step:
             notes.append(_resampled(found, step))
         elif found is not None:
             notes += _mixed_steps(places, times, step)
+        instants = grid(first, span[1] + step if end is None else min(end, span[1] + step), step)
+        if not len(instants):
+            raise HistoryError(nothing_between(self.source, whole))
         frame = np.full((len(instants), len(stretches)), np.nan, order="F")
-        rows = np.ceil(np.round((times - instants[0]) / step, 6)).astype(np.int64)
-        column = np.repeat(np.arange(len(stretches)), [last - begin for begin, last in stretches])
-        # of several in one step the last one stays: numpy assigns in order
-        frame.ravel(order="F")[column * len(instants) + rows] = values
+        for column, (begin, last) in enumerate(stretches):
+            rows = np.ceil(np.round((times[begin:last] - instants[0]) / step, 6)).astype(np.int64)
+            inside = rows < len(instants)  # one in the last step before the end may stand after it
+            # of several in one step the last one stays: numpy assigns in order
+            frame[rows[inside], column] = values[begin:last][inside]
         keys = self.keys
         kept = tuple(keys[places[begin]] for begin, _ in stretches)
         return History(Frame(instants, step, kept, frame), self.source, derived, tuple(notes))
@@ -209,6 +226,8 @@ class Gathered:
                 self.notes.append(
                     f"{twice:,} samples are of the same time as another of their series; the last one was taken"
                 )
+                last = np.append((places[1:] != places[:-1]) | (np.diff(times) > 0), True)
+                places, times, values = places[last], times[last], values[last]
             self._parts = [(places, times, values)]
             self._is_sorted = True
         return self._parts[0] if self._parts else (np.empty(0, np.int32), np.empty(0), np.empty(0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,7 @@ class Target:
         return Kind.GPUS if self.gateway is None else Kind.GATEWAY
 
 
+@lru_cache(maxsize=4096)
 def is_raw(name: str) -> bool:
     """Whether a series of this name is one that signals are derived from, or that says how scrapes went."""
     return name in {UP, SCRAPE_SECONDS, PROCESS_START_TIME, HTTP_REQUESTS} or _is_own(name)
@@ -264,10 +266,10 @@ def _machine(labels: Mapping[str, str], shown: Series) -> str:
 
 
 def _renamed(targets: list[Target]) -> Iterator[Target]:
-    """All of them, those of one kind and cluster with names of their own."""
-    taken: dict[tuple[Kind, str], set[str]] = {}
+    """All of them, those of one cluster with names of their own."""
+    taken: dict[str, set[str]] = {}
     for target in sorted(targets, key=lambda each: (each.name, sorted(each.labels.items()))):
-        names = taken.setdefault((target.kind, target.labels.get(CLUSTER, "")), set())
+        names = taken.setdefault(target.labels.get(CLUSTER, ""), set())
         name = target.name
         if name in names:
             name = ",".join(f"{label}={text}" for label, text in sorted(target.labels.items()))

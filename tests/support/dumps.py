@@ -64,6 +64,16 @@ def dump(*targets: Scraped) -> str:
     return "".join(line for target in targets for line in lines(target)) + "# EOF\n"
 
 
+def by_series(text: str) -> str:
+    """A dump as others want it: the samples of a series together, in order of time."""
+
+    def place(line: str) -> tuple[str, float]:
+        series, _, at = line.rsplit(" ", 2)
+        return series, float(at)
+
+    return "\n".join([*sorted(text.splitlines()[:-1], key=place), "# EOF", ""])
+
+
 def _joined(labels: Mapping[str, str]) -> str:
     return ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
 

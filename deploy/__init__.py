@@ -1,0 +1,1 @@
+"""Everything together: the stack on one machine, and what other places need. It knows the parts by their commands."""
