@@ -24,6 +24,7 @@ PARTS = {
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
+    "plan": Part("analysis.plan_command", "plan_command", "Say what of a model fits on a GPU."),
     "probe": Part("exporter.probe_command", "probe", "Put the probe where an engine finds it."),
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."

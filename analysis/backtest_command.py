@@ -21,6 +21,7 @@ from analysis.backtest.frames import Ups
 from analysis.backtest.outcome import Backtest, Moment
 from analysis.backtest.sweep import SweepError, Swept, sweep
 from analysis.history.history import History, HistoryError
+from analysis.history.reading import read
 from exporter.recorder_command import Instant
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
@@ -45,6 +46,14 @@ class _Asked:
     @property
     def is_server(self) -> bool:
         return self.source.startswith(("http://", "https://"))
+
+    def span(self) -> tuple[float, float]:
+        """What a server is asked for: a day, unless told. Raises UsageFailure."""
+        end = time.time() if self.end is None else self.end
+        start = end - _DAY_SECONDS if self.start is None else self.start
+        if start >= end:
+            raise UsageFailure("--start must be before --end")
+        return start, end
 
 
 @click.command()
@@ -136,7 +145,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
 ) -> None:
     """Say when each alert would have fired: with its for, keep_firing_for, lookback and what restarts restore.
 
-    SOURCE is history: a recorder's file, or the URL of a Prometheus-compatible server, which evaluates PromQL itself.
+    SOURCE is history: a recorder's file, a dump in OpenMetrics, Parquet, the folder of a drill's run, or the URL of a
+    Prometheus-compatible server, which evaluates PromQL itself.
     """
     if start is not None and end is not None and start >= end:
         raise UsageFailure("--start must be before --end")
@@ -234,6 +244,8 @@ def _tested(asked: _Asked, rules_file: Path | None) -> tuple[Backtest, History |
             " (`thrashold recorder export` and promtool tsdb create-blocks-from openmetrics) and give its URL"
         )
     alerts = chosen(asked.alerts, asked.settings)
+    if all(isinstance(alert.condition, Expression) for alert in alerts):
+        raise UsageFailure(f"{', '.join(alert.name for alert in alerts)}: {frames.NEEDS_A_SERVER}")
     history = _history(asked, series_names(alerts))
     with _Progress("backtest") as progress:
         return frames.backtest(history, alerts, asked.settings, ups=asked.ups, progress=progress), history
@@ -248,21 +260,17 @@ def _on_server(asked: _Asked, rules_file: Path | None) -> Backtest:
     from analysis.backtest.pack_rules import pack_rules  # noqa: PLC0415
     from analysis.backtest.rule_file import RulesError, check_names, read_rule_file  # noqa: PLC0415
 
-    end = time.time() if asked.end is None else asked.end
-    start = end - _DAY_SECONDS if asked.start is None else asked.start
-    if start >= end:
-        raise UsageFailure("--start must be before --end")
+    start, end = asked.span()
     try:
         own = None if rules_file is None else read_rule_file(rules_file, asked.alerts)
         alerts = () if own is not None else chosen(asked.alerts, asked.settings)
-        there = Server(asked.source)
-        names = there.names(start, end)
-        if own is None:
-            rules, left_out = pack_rules(alerts, asked.settings, names, there.shown)
-        else:
-            rules, left_out = own.asked, ()
-            check_names(own, names, there.shown)
-        with _Progress("backtest") as progress:
+        with Server(asked.source) as there, _Progress("backtest") as progress:
+            names = there.names(start, end)
+            if own is None:
+                rules, left_out = pack_rules(alerts, asked.settings, names, there.shown)
+            else:
+                rules, left_out = own.asked, ()
+                check_names(own, names, there.shown)
             tested = server.backtest(
                 there,
                 rules,
@@ -279,9 +287,16 @@ def _on_server(asked: _Asked, rules_file: Path | None) -> Backtest:
 
 
 def _history(asked: _Asked, names: frozenset[str]) -> History:
-    from analysis.history.recorded import recorded  # noqa: PLC0415
-
-    return recorded(Path(asked.source), asked.start, asked.end, step_seconds=asked.every_seconds, names=names)
+    start, end = asked.span() if asked.is_server else (asked.start, asked.end)
+    with _Progress("reading") as progress:
+        return read(
+            asked.source,
+            start,
+            end,
+            step_seconds=asked.every_seconds,
+            names=names,
+            progress=lambda share, *_: progress(f"{share:.0%}"),
+        )
 
 
 def _settings(file: Path | None) -> PackSettings:

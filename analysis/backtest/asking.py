@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 import httpcore
@@ -72,12 +72,16 @@ class Server:
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         self._pool = httpcore.ConnectionPool(max_connections=1)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
+
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Found]:
         """An expression at each instant from ``start`` to ``end``. Raises AnswerError, HistoryError."""
-        asked = {"query": expression, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
-        body = self._post("/api/v1/query_range", asked)
         try:
-            answer = _MATRIX.decode(body)
+            answer = _MATRIX.decode(self.raw_range(expression, start, end, step))
         except msgspec.MsgspecError as error:
             raise HistoryError(
                 f"{self.shown}: what it answered is no matrix of Prometheus: {error}"
@@ -89,6 +93,11 @@ class Server:
             )
             for each in answer.data.result
         ]
+
+    def raw_range(self, expression: str, start: float, end: float, step: float) -> bytes:
+        """The answer as it came. Raises AnswerError, HistoryError."""
+        asked = {"query": expression, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
+        return self._post("/api/v1/query_range", asked)
 
     def names(self, start: float, end: float) -> frozenset[str]:
         """Of all series that it has between two instants."""

@@ -5,6 +5,7 @@ Needs the ``lint`` extra, whose parser knows the grammar of Prometheus 3.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,9 @@ def check_names(file: RuleFile, there: Collection[str], source: str) -> None:
             told = (
                 f"{asked.place}: {asked.rule.name} reads {name}, of which {source} has nothing in this time"
             )
+            near = difflib.get_close_matches(name, there, 1, 0.85)
+            if near and name not in file.recorded:
+                told += f"; did you mean {near[0]}?"
             if name in file.recorded:
                 told += (
                     f": the rule at {file.recorded[name]} would record it, but it isn't recorded there;"
