@@ -69,6 +69,7 @@ docs: $(STAMP)
 	$(BIN)/python -m alerts.reference docs/alerts.md
 	$(BIN)/python -m alerts.runbooks_index docs/runbooks/README.md
 	$(BIN)/python -m alerts.lint.reference docs/lint/README.md
+	$(BIN)/python -m analysis.cascade.reference docs/causes.md
 
 clean:
 	rm -rf .venv .boards .real_engine .real_gpu .bench-peers build dist ./*.egg-info

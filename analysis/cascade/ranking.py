@@ -95,7 +95,7 @@ def _verdict(template: Template, judged: Sequence[Judged], fleet: Fleet) -> Verd
     """Of all subjects together: the evidence is that of the one that shows most of it."""
     best = max(judged, key=lambda each: (each.score, each.known))
     if best.score < LEAST_SCORE:
-        return Verdict(template.cause, best.score, best.known, best.evidence)
+        return Verdict(template.cause, best.score, best.known, best.evidence, shown_by=best.subject.engine)
     there = [each for each in judged if each.score >= LEAST_SCORE]
     affected = tuple(sorted({each.subject.engine for each in there} - {""}))
     proofs = [each.since for each in there if each.since is not None]
@@ -112,6 +112,7 @@ def _verdict(template: Template, judged: Sequence[Judged], fleet: Fleet) -> Verd
         min(proofs),
         max(ends),
         affected or fleet.engines,
+        best.subject.engine,
         caveats=caveats,
     )
 

@@ -165,7 +165,8 @@ class Verdict:
     """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there. ``confidence``: 0 to 1, by what was watched.
 
     ``onset``, ``proven``, ``end``: seconds of the frame's clock, None where it isn't there: when it began, which is an
-    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order.
+    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order;
+    ``shown_by``: the one whose evidence this is, empty where it is the fleet's.
     ``explained_by``: causes of which this one is a consequence; ``perhaps_by``: of which it may be one.
     ``caveats``: what wasn't known, one line each.
     """
@@ -178,6 +179,7 @@ class Verdict:
     proven: float | None = None
     end: float | None = None
     affected: tuple[str, ...] = ()
+    shown_by: str = ""
     explained_by: tuple[Cause, ...] = ()
     perhaps_by: tuple[Cause, ...] = ()
     caveats: tuple[str, ...] = ()
