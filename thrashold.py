@@ -19,8 +19,8 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
-    "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "analyze": Part("analysis.analyze_command", "analyze", "Say what happened in a history, as a report."),
+    "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
