@@ -82,7 +82,7 @@ def _folded(signal: Signal, fold: Fold, where: dict[str, str], subject: Subject)
 
 
 SESSIONS = Measure("sessions in flight", (INFLIGHT, SEQUENCES), composed.sessions, worse=0)
-WAITING = Measure("waiting sequences", *_of(SEQUENCES, Fold.SUM, state="waiting"))
+WAITING = Measure("waiting sequences", (SEQUENCES,), partial(composed.held, SEQUENCES, {"state": "waiting"}))
 RUNNING = Measure("running sequences", *_of(SEQUENCES, Fold.SUM, state="running"), worse=0)
 USAGE = Measure("KV usage, fullest", *_of(KV_USAGE, Fold.MAX), Unit.RATIO, worse=0)
 KV_DEMAND = Measure("KV demand over pool", *_of(DEMAND, Fold.MAX), Unit.TIMES)

@@ -1,7 +1,8 @@
 """Key metrics beside the truth of drills: ``python -m tests.evaluation.key_metrics [--seeds N]``.
 
 Gauges at their worst, counters over the incident, both over the time that the analysis itself takes it to have lasted.
-Exit code 1 where one is more than 5 % off.
+Exit code 1 where one is more than 5 % off, unless it is one that engines themselves tell late, and in part never:
+a preemption is counted with the sequence's next output.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from analysis.incident.phase import Incident
 from analysis.incident.phases import incidents
 from analysis.incident.subject import fleet
 from drill.scenarios.setting import Setting
+from exporter.signal import Confidence
 from tests.evaluation.playing import Case, Run, play
 
 MOST_ERROR = 0.05
@@ -33,6 +35,7 @@ class Compared:
     title: str
     told: float
     truth: float
+    lagging: bool = False
 
     @property
     def error(self) -> float:
@@ -52,7 +55,7 @@ def compared(run: Run) -> Iterator[Compared]:
     for title, truth in _truths(run.truth, found[0]).items():
         row = rows.get(title)
         if row is not None and row.peak.value is not None:
-            yield Compared(title, row.peak.value, truth)
+            yield Compared(title, row.peak.value, truth, row.confidence is Confidence.LAGGING)
 
 
 def _truths(truth: Mapping[str, Any], incident: Incident) -> dict[str, float]:
@@ -91,9 +94,10 @@ def main(seeds: int, scenarios: Sequence[str]) -> None:
                 if known is None or each.error > known.error:
                     worst[scenario, each.title] = each
     for (scenario, title), each in worst.items():
+        late = "  (told late)" if each.lagging else ""
         figures = f"told {each.told:12,.4g}  true {each.truth:12,.4g}"
-        click.echo(f"{scenario:18} {title:22} {each.error:6.1%}  {figures}")
-    sys.exit(any(each.error > MOST_ERROR for each in worst.values()))
+        click.echo(f"{scenario:18} {title:22} {each.error:6.1%}  {figures}{late}")
+    sys.exit(any(each.error > MOST_ERROR and not each.lagging for each in worst.values()))
 
 
 if __name__ == "__main__":
