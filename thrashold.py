@@ -20,6 +20,9 @@ class Part:
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
     "analyze": Part("analysis.analyze_command", "analyze", "Say what happened in a history, as a report."),
+    "anomalies": Part(
+        "analysis.anomalies_command", "anomalies", "Say what was unusual in a history, and when."
+    ),
     "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),

@@ -22,7 +22,7 @@ from analysis.judged import Judged, judged, restarts
 from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX
 
-_COUNTLESS = 1000.0
+COUNTLESS = 1000.0
 _LEAST_INSTANTS = 30
 """What is usual isn't known from fewer."""
 
@@ -83,7 +83,7 @@ class Flag:
         name = self.key.name.removeprefix(PREFIX) + (" per second" if self.is_rate else "")
         whose = " ".join(text for _, text in self.key.labels)
         verb, side = ("rose", "above") if self.kind.upwards else ("fell", "below")
-        far = f"{self.score:.0f}" if self.score < _COUNTLESS else f"over {_COUNTLESS:,.0f}"
+        far = f"{self.score:.0f}" if self.score < COUNTLESS else f"over {COUNTLESS:,.0f}"
         ended = f"to {_clock(self.end)}" if self.end is not None else "and was still there at the end"
         return (
             f"{name}{f' of {whose}' if whose else ''} {verb} to {self.value:.3g};"
