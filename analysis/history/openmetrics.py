@@ -158,12 +158,15 @@ class _Dump:
         plain = ~comment & (before_value > starts) & (before_time > before_value)
         bounds = (starts, before_value, before_value + 1, before_time, before_time + 1, ends)
         odd, found = self._plain(block, [each[plain] for each in bounds])
-        single = [
-            (begin, *sample)
-            for begin, finish in (
+        lines = sorted(
+            [
                 *zip(starts[plain][odd].tolist(), ends[plain][odd].tolist(), strict=True),
                 *zip(starts[~plain & ~comment].tolist(), ends[~plain & ~comment].tolist(), strict=True),
-            )
+            ]
+        )
+        single = [
+            (begin, *sample)
+            for begin, finish in lines
             if (sample := self._single(block[begin:finish])) is not None
         ]
         if single:
@@ -188,6 +191,8 @@ class _Dump:
                 )
             if self.has_head and not self.unreadable:
                 raise HistoryError(f"{name}: holds no samples")
+            if b"\0" in self.first_unreadable:
+                raise HistoryError(f"{name}: is no text; a dump, a recording or Parquet is read")
             shown = self.first_unreadable[:60].decode("utf-8", "replace")
             begins = f", but begins with {shown!r}" if shown else " but empty"
             raise HistoryError(f"{name}: is no metrics text{begins}")

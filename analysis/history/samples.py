@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values, grid
 from analysis.history.history import History, HistoryError
+from analysis.history.steps import is_same_step, mixed_steps, resampled, whole_step
 from exporter.recorder_times import shown
 
 MOST_SERIES = 100_000
@@ -30,12 +31,7 @@ Progress = Callable[[float], None]
 Wanted = Callable[[Key], bool]
 """Says whether a series is to be read."""
 
-_WHOLE_SECOND = 0.05
-"""A step this near to whole seconds, as a share of it, is one: clocks and scrapes are not exact."""
-_HELD_UP_SECOND = 0.75
-"""Between reads each second that are held up now and then, the others are this much shorter."""
-_COARSER, _FINER = 1.5, 1 / 1.5
-"""A series whose intervals are beyond these multiples of the step is on another step."""
+_INTERVALS_LOOKED_AT = 1_000_000
 
 
 class Samples(NamedTuple):
@@ -146,8 +142,8 @@ class Gathered:
 
     def step_seconds(self) -> float | None:
         """The median interval between samples of a series; None: no series has two."""
-        places, times, _ = self._in_order()
-        return whole_step(np.diff(times)[places[1:] == places[:-1]])
+        intervals = self._intervals()
+        return whole_step(np.concatenate(intervals)) if intervals else None
 
     def series(self) -> Iterator[Samples]:
         """Each series that has a sample, by place."""
@@ -187,10 +183,10 @@ class Gathered:
                 f"{self.source}: {count:,} instants of {len(stretches):,} series don't fit into memory; "
                 "ask for a shorter range, fewer signals or a longer --step"
             )
-        if found is not None and step_seconds is not None and abs(found - step) > _WHOLE_SECOND * step:
-            notes.append(_resampled(found, step))
+        if found is not None and step_seconds is not None and not is_same_step(found, step):
+            notes.append(resampled(found, step))
         elif found is not None:
-            notes += _mixed_steps(places, times, step)
+            notes += mixed_steps(selected._intervals(), step)  # noqa: SLF001 - of the same class
         instants = grid(first, span[1] + step if end is None else min(end, span[1] + step), step)
         if not len(instants):
             raise HistoryError(nothing_between(self.source, whole))
@@ -211,8 +207,7 @@ class Gathered:
             if not (places[1:] >= places[:-1]).all():
                 order = np.argsort(places, kind="stable")
                 places, times, values = places[order], times[order], values[order]
-            steps = np.diff(times)[places[1:] == places[:-1]]
-            backwards, twice = int((steps < 0).sum()), int((steps == 0).sum())
+            backwards, twice = _wrong(places, times)
             if backwards:
                 order = np.lexsort((times, places))
                 times, values = times[order], values[order]
@@ -220,8 +215,7 @@ class Gathered:
                     f"{backwards:,} samples came after a later one of their series (out of order, or a clock that was "
                     "put back); they were put in order of time"
                 )
-                steps = np.diff(times)[places[1:] == places[:-1]]
-                twice = int((steps == 0).sum())
+                _, twice = _wrong(places, times)
             if twice:
                 self.notes.append(
                     f"{twice:,} samples are of the same time as another of their series; the last one was taken"
@@ -232,6 +226,17 @@ class Gathered:
             self._is_sorted = True
         return self._parts[0] if self._parts else (np.empty(0, np.int32), np.empty(0), np.empty(0))
 
+    def _intervals(self) -> list[Values]:
+        """Of each series the seconds between samples, evenly spread ones where there are very many."""
+        places, times, _ = self._in_order()
+        stride = max(1, len(times) // _INTERVALS_LOOKED_AT)
+        found = []
+        for first, last in _stretches(places):
+            before = np.arange(first, last - 1, stride)
+            if len(before):
+                found.append(times[before + 1] - times[before])
+        return found
+
     def _joined(self) -> tuple[Places, Values, Values]:
         """All parts as one; they are let go."""
         parts, self._parts = self._parts, []
@@ -241,21 +246,19 @@ class Gathered:
         return places, times, values
 
 
-def whole_step(intervals: Values) -> float | None:
-    """The median of those intervals that are above 0, put to whole seconds where it is near; None: there is none."""
-    rising = intervals[intervals > 0]
-    if not len(rising):
-        return None
-    middle = float(np.median(rising))
-    whole = float(round(middle))
-    if whole and (abs(middle - whole) <= _WHOLE_SECOND * whole or _HELD_UP_SECOND <= middle < 1):
-        return whole
-    return max(round(middle, 3), 0.001)
-
-
 def nothing_between(source: str, span: tuple[float, float]) -> str:
     """One line where nothing is held in the range that was asked for."""
     return f"{source}: holds nothing in that range; it holds {shown(span[0])} to {shown(span[1])}"
+
+
+def _wrong(places: Places, times: Values) -> tuple[int, int]:
+    """How many samples, in order of their places, are of a time before the last of their series, and of the same."""
+    backwards = twice = 0
+    for first, last in _stretches(places):  # one by one, as that takes no memory
+        steps = np.diff(times[first:last])
+        backwards += int(np.count_nonzero(steps < 0))
+        twice += int(np.count_nonzero(steps == 0))
+    return backwards, twice
 
 
 def _stretches(places: Places) -> list[tuple[int, int]]:
@@ -264,35 +267,3 @@ def _stretches(places: Places) -> list[tuple[int, int]]:
         return []
     begins = np.concatenate(([0], np.flatnonzero(places[1:] != places[:-1]) + 1))
     return list(zip(begins.tolist(), [*begins[1:].tolist(), len(places)], strict=True))
-
-
-def _resampled(found: float, step: float) -> str:
-    if found < step:
-        return f"resampled from {found:g} s to {step:g} s: the last sample of each step"
-    return f"samples are {found:g} s apart: on a step of {step:g} s there are gaps between them"
-
-
-def _mixed_steps(places: Places, times: Values, step: float) -> list[str]:
-    """What to say of series that are on another step than most."""
-    same = places[1:] == places[:-1]
-    intervals, whose = np.diff(times)[same], places[1:][same]
-    if not len(intervals):
-        return []
-    begins = np.concatenate(([0], np.flatnonzero(whose[1:] != whose[:-1]) + 1))
-    counts = np.diff(np.append(begins, len(whose)))
-    coarse = np.add.reduceat(intervals > _COARSER * step, begins) > counts / 2
-    fine = np.add.reduceat(intervals < _FINER * step, begins) > counts / 2
-    notes = []
-    if coarse.any():
-        middle = float(np.median(intervals[np.repeat(coarse, counts)]))
-        notes.append(
-            f"{int(coarse.sum())} of {len(begins)} series come every {middle:.3g} s: on the step of {step:g} s, that "
-            "of most samples, there are gaps between theirs"
-        )
-    if fine.any():
-        middle = float(np.median(intervals[np.repeat(fine, counts)]))
-        notes.append(
-            f"{int(fine.sum())} of {len(begins)} series come every {middle:.3g} s: of each step of {step:g} s the last "
-            "sample was taken"
-        )
-    return notes

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from analysis.frame import Key, Values
 from analysis.history.coarse import evened
-from analysis.history.samples import Samples, whole_step
+from analysis.history.samples import Samples
+from analysis.history.steps import whole_step
 from exporter.dialects import dcgm_names, dcgm_page
 from exporter.dialects.dialect import Dialect
 from exporter.dialects.gateway_dialect import GatewayDialect
@@ -185,6 +186,8 @@ def _target(labels: Mapping[str, str], series: list[Samples], scraped: _Scraped)
         scraped.of(own, UP),
         scraped.of(own, SCRAPE_SECONDS),
     )
+    if not len(pages.times) and not len(pages.failed_at):
+        return None
     uuids = _uuids(shown for _, shown in on_page) if dialect is None else {}
     name = next((labels[each] for each in _NAMING if labels.get(each)), "unnamed")
     return Target(name, labels, pages, engine, gateway, uuids, _machine(labels, on_page[0][1]))

@@ -303,6 +303,10 @@ def test_series_of_nobody_we_know_are_no_history_of_signals(tmp_path: Path) -> N
     file.write_text(f'node_load1{{instance="a"}} 1 {AT}\nup{{instance="a"}} 1 {AT}\n# EOF\n')
     with pytest.raises(HistoryError, match="holds neither thrashold's signals nor series of an engine"):
         derive(read_openmetrics(file))
+    # nor are marks that series have ended
+    file.write_text(f'vllm:num_requests_running{{instance="a"}} NaN {AT}\n# EOF\n')
+    with pytest.raises(HistoryError, match="holds neither"):
+        derive(read_openmetrics(file))
 
 
 def test_engines_that_are_scraped_less_often_than_gpus_are_told_as_seldom_as_they_are(tmp_path: Path) -> None:

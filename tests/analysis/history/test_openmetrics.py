@@ -186,7 +186,8 @@ def test_a_file_that_is_cut_off_is_read_as_far_as_it_goes(tmp_path: Path, captur
         ("<html><title>Login</title></html>\n", "is no metrics text, but begins with '<html>"),
         ("time,value\n1,2\n", "is no metrics text, but begins with 'time,value'"),
         ("# TYPE up gauge\n# EOF\n", "holds no samples"),
-        ("\x00\x01\x02\n\xff", "is no metrics text"),
+        ("\x00\x01\x02\n\xff", "is no text; a dump, a recording or Parquet is read"),
+        ("first\nsecond line is\nthird: a b c\n", "but begins with 'first'"),
     ],
 )
 def test_what_is_no_dump_says_so(tmp_path: Path, text: str, words: str) -> None:
