@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from alerts.lint.promql.parse import PromqlError, parse
@@ -89,9 +89,11 @@ def read_rule_file(path: Path, names: Collection[str] = ()) -> RuleFile:
 def asked_of(rule: Rule, expression: str, labels: Labels) -> Asked:
     """An alert that stands in no file. Raises RulesError: no PromQL."""
     try:
-        return Asked(rule, expression, parse(expression), rule.name, None, labels)
+        tree = parse(expression)
     except PromqlError as error:
         raise RulesError([f"{rule.name}: {error}"]) from error
+    read = tuple(dict.fromkeys(each.name for each in selectors(tree) if each.name))
+    return Asked(replace(rule, signals=rule.signals or read), expression, tree, rule.name, None, labels)
 
 
 def lacking(asked: Asked, there: Collection[str]) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ MOST_SERIES = 50_000
 MOST_VALUES = 500_000_000
 """Of a frame: 4 GB."""
 DEADLINE_SECONDS = 1800.0
+_FAR_SECONDS = 10 * 365 * 86_400.0
 _HELD_DAYS = 400
 _ENOUGH_NAMES = 20
 _NOBODY = f"{PREFIX}no_such_series"
@@ -67,7 +68,12 @@ def read_server(  # noqa: PLR0913 - each is a question of its own
     more than ``most_series`` series or ``most_values`` values in the frame.
     """
     settings = _settings(server)
-    if not 0 <= start < end:
+    clock = time.time() if now is None else now
+    if not (0 <= start <= clock + _FAR_SECONDS and 0 <= end <= clock + _FAR_SECONDS):
+        raise HistoryError(
+            f"a range from {start:g} to {end:g}: seconds since 1970 are wanted; are these milliseconds?"
+        )
+    if not start < end:
         raise HistoryError(f"an empty range, from {day(start)} to {day(end)}; it has to end after it begins")
     if step_seconds is not None and step_seconds <= 0:
         raise HistoryError(f"a step of {step_seconds:g} s; it has to be above 0")
@@ -83,7 +89,7 @@ def read_server(  # noqa: PLR0913 - each is a question of its own
         deadline_seconds=deadline_seconds,
         most_series=most_series,
         most_values=most_values,
-        now=time.time() if now is None else now,
+        now=clock,
     )
     return asyncio.run(_read(asked))
 
@@ -105,7 +111,7 @@ async def _read(asked: Asked) -> History:
             async with asyncio.timeout_at(deadline):
                 which = await _which(client, asked)
                 select = await _selecting(client, asked, which)
-                counted = [await census(client, select(group), asked.between) for group in _groups(which)]
+                counted = [await census(client, select, group, asked.between) for group in _groups(which)]
                 exports = await _exports(client)
         except TimeoutError:
             raise HistoryError(
@@ -140,7 +146,7 @@ async def _which(client: Client, asked: Asked) -> Wanted:
     else:
         ours = asked.of(f'__name__=~"{PREFIX}.+"')
         found = wanted(await names_of(client, ours, asked.between))
-        if not found.names or found.derived_from_raw:
+        if not found.names or found.raw:
             matching = asked.of('__name__!=""')
             found = wanted(await names_of(client, matching, asked.between))
     if found.names:
@@ -168,7 +174,8 @@ async def _nothing(client: Client, asked: Asked) -> HistoryError:
             )
         held = await census(
             client,
-            selector(names[:_ENOUGH_NAMES], asked.matchers),
+            _Select(asked.matchers),
+            names[:_ENOUGH_NAMES],
             (round((asked.now - _HELD_DAYS * 86_400) * 1000), round(asked.now * 1000)),
         )
     except (TooMuchError, GoneError):
@@ -241,5 +248,6 @@ def _history(client: Client, asked: Asked, which: Wanted, columns: Columns, told
     frame = columns.frame()
     if frame is None:
         reason = told.stopped or told.refusal or "what it counted isn't there any more"
-        raise HistoryError(f"{client.shown_url}: nothing could be read: {reason}")
+        said = reason.removeprefix(f"{client.shown_url}: ")
+        raise HistoryError(f"{client.shown_url}: nothing could be read: {said}")
     return History(frame, client.shown_url, notes=notes_of(asked, which, told, columns.intervals, frame))

@@ -29,7 +29,7 @@ _PAUSES_SECONDS = (0.5, 1.0, 2.0)
 _MOST_PAUSE_SECONDS = 15.0
 _MOST_WORDS = 200
 _LOOPBACK = ("127.", "localhost", "::1")
-_TRANSIENT = (Reason.DISCONNECTED, Reason.REFUSED)
+_TRANSIENT = (Reason.DISCONNECTED, Reason.REFUSED, Reason.TIMEOUT, Reason.DNS)
 _TOO_MUCH = (
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -52,6 +52,10 @@ class TooMuchError(Exception):
     def __init__(self, words: str, *, lasting: bool = False) -> None:
         super().__init__(words)
         self.lasting = lasting
+
+
+class NotTakenError(HistoryError):
+    """The server takes the question for a wrong one: it never answers it."""
 
 
 class GoneError(Exception):
@@ -80,7 +84,7 @@ class Client:
         self.shown_url = shown(settings.url)
         """For people, without what may be secret."""
         self._authorization = Authorization(settings, self.shown_url)
-        self._posts = True
+        self._takes_no_post: set[str] = set()
         try:
             self._authorization.header()
             if settings.url.startswith("https:"):
@@ -161,7 +165,7 @@ class Client:
         seconds = self._settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(path, form, method if self._posts else "GET")
+                return await self._exchange(path, form, "GET" if path in self._takes_no_post else method)
         except TimeoutError:
             problem = f"no answer within {seconds:g} s"
             if not self._answered:
@@ -180,13 +184,15 @@ class Client:
             content = encoded.encode("ascii")
         authorization = self._authorization.header()
         own = {} if authorization is None else {"Authorization": authorization}
+        # the user's go before ours, however they are spelled
+        sent = {name.lower(): value for name, value in {**headers, **self._settings.headers, **own}.items()}
         target = request_url(url if content is not None else f"{url}?{encoded}")
         server_name = self._settings.tls.server_name
         try:
             async with self._pool.stream(
                 method,
                 target,
-                headers=list({**headers, **self._settings.headers, **own}.items()),
+                headers=list(sent.items()),
                 content=content,
                 extensions={"sni_hostname": server_name} if server_name else {},
             ) as response:
@@ -204,7 +210,7 @@ class Client:
         ) as error:
             raise explain(error, self.shown_url, _PEER) from error
         if response.status == HTTPStatus.METHOD_NOT_ALLOWED and method == "POST":
-            self._posts = False
+            self._takes_no_post.add(path)
             return await self._exchange(path, form, "GET")
         if response.status != HTTPStatus.OK:
             self._refuse(response.status, answered, body)
@@ -253,7 +259,7 @@ class Client:
                 " give the URL of the server itself"
             )
         if said.status == "error":
-            raise HistoryError(f"{where}; what was asked is not taken there")
+            raise NotTakenError(f"{where}; what was asked is not taken there")
         raise HistoryError(f"{where}; {_NO_PROMETHEUS}")
 
 

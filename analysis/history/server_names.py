@@ -36,7 +36,7 @@ class Wanted:
 
     names: tuple[str, ...]
     shared: tuple[str, ...] = ()
-    derived_from_raw: bool = False
+    raw: bool = False
 
 
 def wanted(there: Iterable[str]) -> Wanted:
@@ -50,7 +50,7 @@ def wanted(there: Iterable[str]) -> Wanted:
         together = detect(names)
         telling = () if together is None else tuple(name for name in names if _is_read(name))
     shared = tuple(name for name in names if name not in telling and _is_read(name)) if telling else ()
-    return Wanted(telling, shared, derived_from_raw=True)
+    return Wanted(telling, shared, raw=True)
 
 
 def _is_telling(name: str) -> bool:

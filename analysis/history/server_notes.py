@@ -44,7 +44,7 @@ def _missing(asked: Asked, which: Wanted, told: Told) -> Iterator[str]:
             f"{len(told.lost)} small parts between {day(since / 1000)} and {day(until / 1000)} are missing:"
             f" the server refused them: {told.refusal}"
         )
-    if which.derived_from_raw:
+    if which.raw:
         yield "the server has no signals of thrashold: read the engines' and exporters' own series"
     missing = sorted(set(asked.names or ()) - set(which.names))
     if missing:

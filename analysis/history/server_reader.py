@@ -65,7 +65,7 @@ class Reader:
     async def read(self, pieces: Iterable[Piece], done: Callable[[Piece, Answer], None]) -> None:
         """Read them all, in about this order, and hand each over as it comes, perhaps as several.
 
-        Stops where the server is gone, and says so in ``told``. Raises HistoryError.
+        Stops where the server is gone, or says what can't be read, and tells so in ``told``. Raises what ``done`` does.
         """
         waiting = deque(pieces)
         running: dict[asyncio.Task[Answer], Piece] = {}
@@ -102,8 +102,9 @@ class Reader:
                 self._ceiling = min(self._ceiling, max(piece.expected / 2, 1.0))
                 self._ceiling_words = words if refused.lasting else ""
             return self._refused(piece, words)
-        except GoneError as gone:
-            self.told.stopped = self.told.stopped or str(gone)
+        except (GoneError, HistoryError) as ended:
+            # what was read is good all the same
+            self.told.stopped = self.told.stopped or str(ended)
             return ()
         self._refusals = 0
         self._tell(answer)

@@ -72,6 +72,11 @@ def server(dump: Path) -> Iterator[str]:
         yield prometheus.url
 
 
+@pytest.fixture(autouse=True)
+def _no_cache_of_the_user_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(backtest, arguments)
 
@@ -144,6 +149,13 @@ def test_settings_and_a_sweep(dump: Path, tmp_path: Path) -> None:
     assert "KvCachePressure: 18 settings" in run(str(dump), *BOUNDS, *grid).output
 
 
+def test_a_sweep_reads_a_server_s_signals(dump: Path, server: str) -> None:
+    grid = ("--sweep", "KvCachePressure", "--since", str(SINCE))
+    here, there = (told(source, *BOUNDS, *grid)["sweeps"] for source in (str(dump), server))
+    assert here == there
+    assert len(here[0]["points"]) >= 1000
+
+
 def test_rules_of_one_s_own(server: str, tmp_path: Path) -> None:
     rules = tmp_path / "mine.yml"
     rules.write_text(RULES)
@@ -167,8 +179,14 @@ def test_a_page_has_charts_and_works_by_itself(dump: Path, server: str, tmp_path
     text = page.read_text()
     assert "KvThrashing: thrashold_thrashing" in text
     assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
-    assert run(server, *BOUNDS, "--alert", "KvThrashing", "--html", str(page)).exit_code == 0
-    assert "All that fired" in page.read_text()
+    rules = tmp_path / "mine.yml"
+    rules.write_text(RULES)
+    for asked in (("--alert", "KvThrashing"), ("--rules", str(rules))):
+        found = run(server, *BOUNDS, *asked, "--html", str(page))
+        assert found.exit_code == 0, found.output
+        assert "has no charts" not in found.output
+        assert "All that fired" in page.read_text()
+    assert "Full: thrashold_kv_usage_ratio" in page.read_text()
     sweep = ("--sweep", "KvCachePressure", "--since", str(SINCE), "--html", str(page))
     assert run(str(dump), *BOUNDS, *sweep).exit_code == 0
     assert "<svg" in page.read_text()
@@ -180,7 +198,7 @@ BAD_RULES = (
     ("expr: frobnicate(thrashold_thrashing) > 1", "mine.yml:4: A: unknown function with name 'frobnicate'"),
     ("expr: job:x:rate5m > 1", "the rule at"),
     ("expr: job:x:rate5m > 1", "isn't recorded there"),
-    ("expr: mad_over_time(thrashold_thrashing[5m]) > 1", "refuses it"),
+    ("expr: mad_over_time(thrashold_thrashing[5m]) > 1", "is not taken there"),
     ("for: 1m", "mine.yml:4:5: rule 'A' has no expression"),
     ("expr: thrashold_thrashing > 1\n    for: soon", "'soon' is no duration"),
 )
@@ -217,7 +235,7 @@ def _quoted(line: str) -> str:
         (("FILE", "--sweep", "KvExhaustionNear"), 2, "the history has no"),
         (("FILE", "--rules", "x.yml"), 2, "which a server evaluates"),
         (("SERVER", "--rules", "nothing.yml"), 2, "can't be read"),
-        (("http://127.0.0.1:1",), 1, "can't be asked"),
+        (("http://127.0.0.1:1",), 1, "http://127.0.0.1:1"),
         (("FILE", "--start", "20", "--end", "10"), 2, "--start must be before --end"),
     ],
 )

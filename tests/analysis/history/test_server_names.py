@@ -47,7 +47,7 @@ def check(body: bytes, dialect: Dialect[Any] | GatewayDialect[Any]) -> Wanted:
     found = wanted([*(each.name for each in series), "up", "node_load1", "python_info"])
     assert read <= {*found.names, *found.shared}
     assert not {"up", "node_load1", "python_info"} & {*found.names, *found.shared}
-    assert found.derived_from_raw
+    assert found.raw
     return found
 
 
@@ -84,9 +84,9 @@ def test_names_that_any_process_may_have_are_kept_apart() -> None:
     assert found == Wanted(
         ("vllm:num_requests_running",),
         ("http_requests_total", "process_start_time_seconds"),
-        derived_from_raw=True,
+        raw=True,
     )
-    assert wanted(["process_start_time_seconds", "up"]) == Wanted((), (), derived_from_raw=True)
+    assert wanted(["process_start_time_seconds", "up"]) == Wanted((), (), raw=True)
 
 
 def test_our_signals_go_before_what_they_were_made_of() -> None:
