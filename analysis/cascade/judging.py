@@ -20,6 +20,7 @@ _BASELINE_SECONDS = 60.0
 _SLACK_STEPS = 2
 _LEAST_SAMPLES = 3
 _SHARED = 0.5
+_APART_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,13 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
     held = [each for each in necessary if each.held]
     weighed = [each for each in supporting if each.held is not None]
     support = sum(bool(each.held) for each in weighed) / len(weighed) if weighed else 0.0
-    complete = len(held) == len(necessary)
-    since = max((each.since for each in held if each.since is not None), default=None) if complete else None
-    until = min((each.until for each in held if each.until is not None), default=None) if complete else None
+    since = max((each.since for each in held if each.since is not None), default=None)
+    until = min((each.until for each in held if each.until is not None), default=None)
+    # what is necessary has to have held together, give or take the time that signals look back
+    together = since is not None and until is not None and since <= until + _APART_SECONDS
+    complete = together and len(held) == len(necessary)
+    if not complete:
+        since = until = None
     evidence = [_meanwhile(each, since, until) for each in evidence]
     score = _NECESSARY_SCORE + (1 - _NECESSARY_SCORE) * support if complete else 0.0
     for each in evidence:

@@ -1,9 +1,9 @@
 """Why it happened: causes of a frame, ranked, each with its evidence for and against.
 
-found = causes(history.frame)
-found.answer                     # CAUSES, NOTHING_UNUSUAL or NOT_ENOUGH_DATA
-found.fleet[0].cause             # the first cause, with evidence, onset, affected engines
-found.engines["engine-0"]        # the same of one engine
+ranking = causes(history.frame)
+ranking.answer                   # CAUSES, NOTHING_UNUSUAL or NOT_ENOUGH_DATA
+ranking.found[0].cause           # the first cause, with evidence, onset, affected engines
+ranking.engines["engine-0"]      # verdicts on one engine
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def causes(frame: Frame, baseline: Frame | None = None) -> Ranking:
     verdicts = [_verdict(TEMPLATES[cause], each, fleet) for cause, each in judged.items()]
     engines = {
         name: _ordered(
-            _verdict(TEMPLATES[cause], [one for one in each if one.subject.engine in {"", name}], fleet)
+            _verdict(TEMPLATES[cause], own, fleet)
             for cause, each in judged.items()
+            if (own := [one for one in each if one.subject.engine in {"", name}])
         )
         for name in fleet.engines
     }

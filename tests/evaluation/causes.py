@@ -22,7 +22,7 @@ from analysis.cascade.ranking import Answer, Ranking, causes
 from analysis.frame import Frame
 from analysis.history.recorded import recorded
 from exporter.source_signals import SOURCE_UP
-from tests.evaluation.causes_cases import cases
+from tests.evaluation.causes_cases import Wanted, chosen, wanted
 from tests.evaluation.causes_page import page
 from tests.evaluation.playing import Case, play
 
@@ -61,8 +61,9 @@ class Outcome:
         return self.right if not self.expected else (self.told[:1] and self.told[0] in self.expected) or False
 
 
-def evaluated(case: Case) -> list[Outcome]:
+def evaluated(one: Wanted) -> list[Outcome]:
     """One run in all views."""
+    case = chosen(one)
     run = play(case)
     fine = recorded(run.recording).frame
     slow = recorded(run.recording, step_seconds=_SLOW_STEP).frame
@@ -127,11 +128,11 @@ def _holed(frame: Frame, onset: float) -> Frame:
     return Frame(frame.times, frame.step_seconds, frame.keys, values)
 
 
-def _all(wanted: Sequence[Case]) -> Iterator[Outcome]:
+def _all(every: Sequence[Wanted]) -> Iterator[Outcome]:
     with (
         ProcessPoolExecutor(min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool,
         click.progressbar(
-            pool.map(evaluated, wanted), length=len(wanted), label="plays and ranks", file=sys.stderr
+            pool.map(evaluated, every), length=len(every), label="plays and ranks", file=sys.stderr
         ) as bar,
     ):
         for outcomes in bar:
@@ -169,7 +170,7 @@ def _share(held: Sequence[bool]) -> float:
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 def main(seeds: int, first: int, only: tuple[str, ...], file: Path | None) -> None:
     """Hold the ranking of causes to its bars, and write the page."""
-    outcomes = list(_all(list(cases(range(first, first + seeds), only))))
+    outcomes = list(_all(list(wanted(range(first, first + seeds), only))))
     reached = bars(outcomes)
     written = page(outcomes, reached, (first, first + seeds - 1))
     if file is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
+from typing import NamedTuple
 
 from drill.scenarios.catalogue import SCENARIOS
 from drill.scenarios.setting import Setting, SettingError
@@ -18,15 +20,41 @@ _TRIES = 20
 _ENGINES_FOR_TWO = 3
 
 
-def cases(seeds: Sequence[int], only: Sequence[str] = ()) -> Iterator[Case]:
-    """Each scenario with each seed: the first seed as it is, then in turn moved, with another fault, and as it is."""
-    for name in (*FAULTS, *CALM):
-        if only and name not in only:
-            continue
+class Kind(Enum):
+    """What is made of a scenario."""
+
+    PLAIN = "as it is"
+    MOVED = "moved"
+    WITH_ANOTHER = "with another"
+
+
+class Wanted(NamedTuple):
+    """One run. Which case it is, ``chosen`` says: finding one that can be played takes a while."""
+
+    scenario: str
+    seed: int
+    kind: Kind
+
+
+def wanted(seeds: Sequence[int], only: Sequence[str] = ()) -> Iterator[Wanted]:
+    """Each scenario with each seed: as it is, moved, and with another fault, in turn over seeds and scenarios."""
+    kinds = tuple(Kind)
+    for number, name in enumerate(FAULTS):
         for place, seed in enumerate(seeds):
-            plain = Case(name, Setting(seed=seed))
-            kind = place % 3 if name in FAULTS else 0
-            yield (plain, _moved(plain), _with_another(plain))[kind]
+            if not only or name in only:
+                yield Wanted(name, seed, kinds[(number + place) % len(kinds)])
+    for name in CALM:
+        for seed in seeds:
+            if not only or name in only:
+                yield Wanted(name, seed, Kind.PLAIN)
+
+
+def chosen(one: Wanted) -> Case:
+    """The case of a run, the same one each time."""
+    plain = Case(one.scenario, Setting(seed=one.seed))
+    if one.kind is Kind.MOVED:
+        return _moved(plain)
+    return _with_another(plain) if one.kind is Kind.WITH_ANOTHER else plain
 
 
 def _moved(case: Case) -> Case:

@@ -10,6 +10,9 @@ from analysis.cascade.ranking import Answer, Ranking, causes
 from analysis.frame import Frame
 from analysis.history.recorded import recorded
 from exporter.derive.blocks import KV_USAGE
+from exporter.derive.headroom import DEMAND
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_UP
+from exporter.derive.traffic import SEQUENCES
 from tests.analysis.cascade.histories import START, drilled, made_up
 from tests.evaluation.playing import Run
 
@@ -117,6 +120,37 @@ def test_a_baseline_of_another_day_takes_the_place_of_what_came_before(incident:
 
 def test_the_same_history_gives_the_same_ranking(incident: Run) -> None:
     assert ranked(incident) == ranked(incident)
+
+
+def test_an_engine_whose_gpus_nobody_tells_stands_beside_one_whose_gpus_are_lost() -> None:
+    gone = np.where(np.arange(600) < 300, 1.0, 0.0)
+    frame = made_up(
+        {
+            (GPU_UP, (("uuid", "GPU-1"),)): gone,
+            (ENGINE_GPU_INFO, (("uuid", "GPU-1"),)): np.ones(600),
+            (KV_USAGE, (("engine", "worker-2"),)): np.full(600, 0.3),
+        }
+    )
+    ranking = causes(frame)
+    assert [each.cause for each in ranking.found] == [Cause.GPU_LOST]
+    assert ranking.found[0].affected == ("worker-1",)
+    assert ranking.found[0].onset == START + 300.0
+    assert not any(each.found for each in ranking.engines["worker-2"])
+
+
+def test_what_is_necessary_has_to_hold_together() -> None:
+    """A queue in a morning and a full pool in the evening are no overload."""
+    clock = np.arange(7200)
+    morning, evening = clock < 600, clock > 6000
+    frame = made_up(
+        {
+            (SEQUENCES, (("state", "running"),)): np.where(morning, 50.0, 10.0),
+            (SEQUENCES, (("state", "waiting"),)): np.where(morning, 30.0, 0.0),
+            (KV_USAGE, ()): np.full(7200, 0.5),
+            (DEMAND, ()): np.where(evening, 1.5, 0.5),
+        }
+    )
+    assert causes(frame).answer is Answer.NOTHING_UNUSUAL
 
 
 def test_nothing_at_all_is_not_enough_data() -> None:

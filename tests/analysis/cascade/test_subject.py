@@ -41,6 +41,14 @@ def test_a_rank_an_engine_and_a_fleet_have_their_own_series() -> None:
     assert Subject(FLEET, "a").total(KV_USAGE) == pytest.approx([0.3, 0.3])
 
 
+def test_two_sidecars_that_read_one_engine_do_not_make_two_of_it() -> None:
+    labels = {"engine": "a", "rank": "0"}
+    keys = tuple(Key.of(KV_USAGE.full_name, {**labels, "instance": each}) for each in ("one", "other"))
+    rows = np.array([[0.5, np.nan], [0.6, 0.6]])
+    twice = Subject(Fleet(Frame(START + np.arange(2.0), 1.0, keys, rows)), "a")
+    assert twice.total(KV_USAGE).tolist() == [0.5, 0.6]  # type: ignore[union-attr]
+
+
 def test_gpus_are_those_of_the_engine_and_each_is_a_subject() -> None:
     assert Subject(FLEET, "b").of(Reading(GPU_UP)).tolist() == [0.0, 0.0]  # type: ignore[union-attr]
     assert [(each.engine, each.uuid) for each in FLEET.each_gpu()] == [("a", "GPU-1"), ("b", "GPU-2")]
