@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from analysis.cascade.ranking import Ranking
 from analysis.history.history import History
@@ -18,7 +18,13 @@ _SHORT_SECONDS = 300.0
 
 def caveats(history: History, found: Incidents, ranking: Ranking) -> tuple[str, ...]:
     """One line each, the costliest first."""
-    return tuple(dict.fromkeys([*_lacks(history), *found.notes, *ranking.caveats, *history.notes]))
+    told = [*_lacks(history), *found.notes, *ranking.caveats, *history.notes]
+    # who says it first says what it costs; what others say of the same begins with the same words
+    return tuple({each.partition(":")[0]: each for each in reversed(told)}[head] for head in _heads(told))
+
+
+def _heads(told: Iterable[str]) -> Iterator[str]:
+    yield from dict.fromkeys(each.partition(":")[0] for each in told)
 
 
 def _lacks(history: History) -> Iterator[str]:

@@ -178,11 +178,10 @@ def _ended(
     incident: Incident, actions: Sequence[Action], annotations: Sequence[Annotation], pages: Sequence[Page]
 ) -> Statement:
     waking = [each for each in pages if each.wakes]
-    told = (
-        f"{waking[0].name} would have paged at {clock(waking[0].at)} ({_later(waking[0].after_seconds)})"
-        if waking
-        else "no page that can be tried on this history would have come"
-    )
+    told = "no page that can be tried on this history would have come"
+    if waking:
+        lead = "" if incident.begins_inside else f" ({_later(waking[0].after_seconds)})"
+        told = f"{waking[0].name} would have paged at {clock(waking[0].at)}{lead}"
     within = [
         each
         for each in _done(actions, annotations)
