@@ -10,7 +10,7 @@ from analysis.cascade.template import Role, Verdict
 from analysis.incident.actions import Action
 from analysis.incident.annotations import Annotation
 from analysis.incident.key_metrics import Row
-from analysis.incident.phase import Incident, PhaseName
+from analysis.incident.phase import Boundary, Incident, PhaseName
 from analysis.incident.timeline import Entry, Kind
 from analysis.incident.unit import duration
 from analysis.report.report import Page, Statement
@@ -22,6 +22,8 @@ _WAITS = ("TPOT p99", "TTFT p99")
 _MOST_CONSEQUENCES = 4
 _IN_DETAIL = re.compile(r"\(\w+: (at worst .*?)(?:, the line is [^)]*)?\)")
 _ORIGINS = 2
+_SAME_SECONDS = 15.0
+"""A cause that begins so little before its first sign began with it."""
 _FLAG = re.compile(r" \(at worst [01], usually [01]\)")
 """What is yes or no has no worst."""
 
@@ -78,7 +80,7 @@ def _what(incident: Incident, verdicts: Sequence[Verdict]) -> Statement:
     where = f", on {listed(first.affected)}" if first is not None and first.affected else ""
     if incident.begins_inside:
         since = f"On {day(begin.at)}, before {clock(begin.at)} UTC already"
-    words = f"{since}{until}{lasted}{where}: {sentence}."
+    words = f"{since}{until}{lasted}{where}: {sentence}{_dated(first, begin)}."
     if incident.begins_inside:
         return Statement(words, "unknown begin", "the history begins amid it")
     bounds = f"it began between {clock(begin.earliest)} and {clock(begin.latest)}"
@@ -86,6 +88,13 @@ def _what(incident: Incident, verdicts: Sequence[Verdict]) -> Statement:
     if first is None:
         return Statement(words, "estimate", f"{bounds}{said}")
     return Statement(words, f"{first.certainty} certainty", f"{bounds}{said}; {_judged(first)}")
+
+
+def _dated(first: Verdict | None, begin: Boundary) -> str:
+    """When the cause itself began, where nobody could notice it for a while."""
+    if first is None or first.onset is None or begin.at - first.onset <= _SAME_SECONDS:
+        return ""
+    return f"; the cause itself is dated to {clock(first.onset)}"
 
 
 def _judged(verdict: Verdict) -> str:
