@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analysis.cascade.ranking import Answer
+from analysis.cascade.template import Role
 from analysis.frame import Frame
 from analysis.incident.timeline import minutes
 from analysis.incident.unit import UNKNOWN, duration
 from analysis.page.charts import MOST_POINTS, charts_html
 from analysis.page.document import Block, Tone, document, heading, listing, note, paragraph, table
+from analysis.report.action_items import LATER, NOW
 from analysis.report.charts import charts
 from analysis.report.report import CauseFound, Episode, Metric, Proof, Report
 from analysis.report.words import clock, day, listed
@@ -27,7 +30,7 @@ def page(report: Report, frame: Frame) -> str:
     blocks: list[Block] = []
     if not report.episodes:
         blocks.append(
-            note(_NOTHING if report.answer.value == "nothing unusual" else report.headline, Tone.FINE)
+            note(_NOTHING if report.answer is Answer.NOTHING_UNUSUAL else report.headline, Tone.FINE)
         )
     blocks += [note(f"What this can't see: {each}") for each in report.caveats]
     for place, episode in enumerate(report.episodes):
@@ -100,7 +103,7 @@ def _episode(episode: Episode, frame: Frame, place: int, most_points: int) -> It
 
 def _first_step(episode: Episode) -> Iterator[Block]:
     """What somebody who reads no further should have read."""
-    wanted = "now" if episode.end is None else "later"
+    wanted = NOW if episode.end is None else LATER
     first = next((each for each in episode.actions if each.when == wanted), None)
     if first is not None:
         lead = "Now" if episode.end is None else "So that it doesn't come again"
@@ -158,7 +161,7 @@ def _evidence(proof: Proof) -> str:
         return f"Not watched: {proof.words}"
     sure = f" ({proof.confidence.value.replace('_', ' ')})" if proof.confidence is not None else ""
     if proof.held and proof.since is not None and proof.until is not None:
-        against = "Against it, " if proof.role == "against" else ""
+        against = "Against it, " if proof.role == Role.AGAINST else ""
         return f"{against}{clock(proof.since)} to {clock(proof.until)}: {proof.words}{sure}"
     return f"{proof.words}{sure}"
 

@@ -9,7 +9,8 @@ from alerts.causes import Cause
 from analysis.cascade.template import Role, Verdict
 from analysis.incident.actions import Action
 from analysis.incident.annotations import Annotation
-from analysis.incident.key_metrics import Row
+from analysis.incident.key_metrics import REQUESTS_HIT, Row
+from analysis.incident.measures import FIRST_P99, PACE_P99
 from analysis.incident.phase import Boundary, Incident, PhaseName
 from analysis.incident.timeline import Entry, Kind
 from analysis.incident.unit import duration
@@ -18,7 +19,7 @@ from analysis.report.words import clock, day, listed, lowered
 from exporter.signal import Confidence
 
 _ORDER = (Confidence.MEASURED, Confidence.LAGGING, Confidence.LOWER_BOUND, Confidence.ESTIMATE)
-_WAITS = ("TPOT p99", "TTFT p99")
+_WAITS = (PACE_P99.title, FIRST_P99.title)
 _MOST_CONSEQUENCES = 4
 _IN_DETAIL = re.compile(r"\(\w+: (at worst .*?)(?:, the line is [^)]*)?\)")
 _ORIGINS = 2
@@ -136,7 +137,7 @@ def _users(rows: Sequence[Row]) -> Iterator[Statement]:
         if row is not None and row.peak.value is not None:
             parts.append(_went(row))
             confidences.append(row.confidence)
-    hit = by_title.get("client requests hit")
+    hit = by_title.get(REQUESTS_HIT)
     if hit is not None and hit.peak.value:
         parts.append(f"{hit.words(hit.peak)} requests got no whole answer")
         confidences.append(hit.confidence)
