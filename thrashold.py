@@ -25,6 +25,7 @@ PARTS = {
     ),
     "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
+    "desk": Part("analysis.desk.command", "desk", "Hear Alertmanager, and have an incident's report ready."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
     "plan": Part("analysis.plan_command", "plan_command", "Say what of a model fits on a GPU."),
@@ -32,6 +33,7 @@ PARTS = {
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."
     ),
+    "render": Part("deploy.render_command", "render", "Write what Kubernetes needs."),
     "stack": Part("deploy.stack_command", "stack", "Run all of it here, with a drill or your engines."),
     "triage": Part(
         "alerts.triage.command", "triage", "Say what is wrong with a live engine, and what to do."

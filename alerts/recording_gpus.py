@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from alerts.conditions import Compare, OnGpus, Reading
-from alerts.recording import Recording, RecordingGroup
+from alerts.conditions import Compare, OnGpus, Reading, Recorded
+from alerts.recording import RecordingGroup, recording
 from exporter.derive.pcie import PCIE_SATURATION
 
-SATURATED = OnGpus(
-    Compare(Reading(PCIE_SATURATION), ">", "pcie_saturation_ratio"),
-    record=f"cluster_engine:{PCIE_SATURATION.full_name}_above:max",
+SATURATED = Recorded(
+    OnGpus(Compare(Reading(PCIE_SATURATION), ">", "pcie_saturation_ratio")),
+    f"cluster_engine:{PCIE_SATURATION.full_name}_above:max",
 )
 """Engines of which a PCIe link is full."""
 GPUS = RecordingGroup(
     (
-        Recording(
-            SATURATED.record,
+        recording(
+            SATURATED,
             "1 for each engine with a GPU whose PCIe link is above `pcie_saturation_ratio`; absent for others.",
-            SATURATED.joined,
-            SATURATED.scope.labels,
         ),
     ),
     every_seconds=30,

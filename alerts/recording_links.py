@@ -7,11 +7,13 @@ from collections.abc import Callable
 from alerts.conditions import Rendering
 from alerts.pack.promql import by
 from alerts.recording import Recording, RecordingGroup
+from alerts.recording_gpus import SATURATED
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
 from exporter.signal import PEAK_SUFFIX, Signal
 
-EVERY_SECONDS = 30
+EVERY_SECONDS = 60
+"""A twin has the maximum of a minute, so that nothing is lost."""
 
 
 def _name(signal: Signal, operation: str, more: str = "") -> str:
@@ -30,8 +32,9 @@ def _largest(signal: Signal, labels: tuple[str, ...]) -> Callable[[Rendering], s
 
 
 def _above(rendering: Rendering) -> str:
-    limit = rendering.thresholds.pcie_saturation_ratio
-    return f"sum by ({by(rendering, ())}) ({_each(rendering, PCIE_SATURATION, ('uuid',))} > bool {limit:g})"
+    """Of what alerts have recorded already, which is nothing where no link is full: 0 where links are known at all."""
+    group = by(rendering, ())
+    return f"count by ({group}) ({SATURATED.record})\nor on ({group})\n0 * max by ({group}) ({BUSIEST.name})"
 
 
 def _downgraded(rendering: Rendering) -> str:
@@ -46,7 +49,7 @@ BUSIEST = Recording(
 )
 AT_THE_LINE = Recording(
     _name(PCIE_SATURATION, "count", "_above"),
-    "GPUs with a PCIe link above `pcie_saturation_ratio` within a minute.",
+    "Engines with a PCIe link above `pcie_saturation_ratio`.",
     _above,
     (),
 )

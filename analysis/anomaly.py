@@ -20,8 +20,11 @@ from analysis.frame import Frame, Key, Values
 from analysis.hour_of_week import LEAST_WEEKS, SURE_WEEKS, expected, weeks
 from analysis.judged import Judged, judged, restarts
 from analysis.usual import Stretch, outside, steady
-from exporter.signal import PREFIX
+from exporter.signal import PREFIX, Scope
 
+_NOT_SAID = frozenset({"model_name"})
+_WHOSE = frozenset(label for scope in Scope for label in scope.labels) - _NOT_SAID
+_DAY, _TIME = "{0:%Y-%m-%d }", "{0:%H:%M:%S}"
 COUNTLESS = 1000.0
 _LEAST_INSTANTS = 30
 """What is usual isn't known from fewer."""
@@ -80,15 +83,21 @@ class Flag:
     @property
     def words(self) -> str:
         """All of it in one line, times in UTC."""
-        name = self.key.name.removeprefix(PREFIX) + (" per second" if self.is_rate else "")
-        whose = " ".join(text for _, text in self.key.labels)
+        name = self.key.name.removeprefix(PREFIX)
+        unit = " per second" if self.is_rate else ""
+        whose = " ".join(
+            f"rank {text}" if label == "rank" else text for label, text in self.key.labels if label in _WHOSE
+        )
+        which = ", ".join(text for label, text in self.key.labels if label not in _WHOSE | _NOT_SAID)
         verb, side = ("rose", "above") if self.kind.upwards else ("fell", "below")
         far = f"{self.score:.0f}" if self.score < COUNTLESS else f"over {COUNTLESS:,.0f}"
-        ended = f"to {_clock(self.end)}" if self.end is not None else "and was still there at the end"
+        days = self.end is not None and _DAY.format(_utc(self.start)) != _DAY.format(_utc(self.end))
+        clock = (_DAY + _TIME if days else _TIME).format
+        ended = f"to {clock(_utc(self.end))}" if self.end is not None else "and was still there at the end"
         return (
-            f"{name}{f' of {whose}' if whose else ''} {verb} to {self.value:.3g};"
+            f"{name}{f' ({which})' if which else ''}{unit}{f' of {whose}' if whose else ''} {verb} to {self.value:.3g};"
             f" {self.low:.3g} to {self.high:.3g} was usual; {far} spreads {side};"
-            f" {_clock(self.start)} {ended}"
+            f" {clock(_utc(self.start))} {ended}"
         )
 
 
@@ -145,9 +154,10 @@ def look(
     what = judged(key, values, step_seconds)
     if what is None:
         return Looked(key, Baseline.BEFORE, left_out="it is text, a time or a forecast")
-    seen = what.values if hidden is None else np.where(hidden, np.nan, what.values)
-    known = int(np.count_nonzero(~np.isnan(seen)))
-    if known < _LEAST_INSTANTS:
+    judgeable = np.isfinite(what.values) if hidden is None else np.isfinite(what.values) & ~hidden
+    seen = np.where(judgeable, what.values, np.nan)
+    places = np.flatnonzero(judgeable)
+    if (known := len(places)) < _LEAST_INSTANTS:
         return Looked(
             key, Baseline.BEFORE, left_out=f"{known} instants are known, and {_LEAST_INSTANTS} are needed"
         )
@@ -156,11 +166,12 @@ def look(
     seen = steady(seen, step_seconds)
     series = _Seen(key, seen, times, what.is_rate)
     found = _events(what, outside(seen, step_seconds, what.least_spread))
-    if weeks(times, step_seconds) < LEAST_WEEKS:
+    there = weeks(times[places[0] : places[-1] + 1], step_seconds)
+    if there < LEAST_WEEKS:
         return Looked(key, Baseline.BEFORE, tuple(series.flag(each, Baseline.BEFORE) for each in found))
     usual = expected(seen, times)
     others = _events(what, outside(seen - usual, step_seconds, what.least_spread))
-    if weeks(times, step_seconds) < SURE_WEEKS:
+    if there < SURE_WEEKS:
         # with few weeks an incident of one makes the same hour of another look odd: that one isn't odd by itself
         others = tuple(each for each in others if any(_meet(each, one) for one in found))
     moved = (each.moved(float(usual[each.worst])) for each in others)
@@ -208,5 +219,5 @@ class _Seen:
         )
 
 
-def _clock(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+def _utc(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)

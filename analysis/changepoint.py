@@ -67,7 +67,7 @@ def change_points(values: Values, times: Values | None = None) -> tuple[Change, 
     places = np.flatnonzero(np.isfinite(values))
     if len(places) < FEWEST_VALUES:
         return ()
-    known = values[places]
+    known = values if len(places) == len(values) else values[places]
     comparable = _comparable(known)
     penalty = _penalty(comparable)
     cuts = _cuts(comparable, penalty)
@@ -102,12 +102,15 @@ def _comparable(known: Values) -> Values:
     if in_order[0] > 0 and high > LOGARITHM_FROM * low:
         known, in_order = np.log(known), np.log(in_order)
     clipped = np.clip(scale_of_sorted(in_order).z(known), -CLIPPED_AT, CLIPPED_AT)
-    return np.asarray((clipped - clipped.mean()) / max(float(clipped.std()), STEADY), dtype=np.float64)
+    clipped -= clipped.mean()
+    varies = float(np.sqrt(clipped @ clipped / len(clipped)))
+    return np.asarray(clipped / max(varies, STEADY), dtype=np.float64)
 
 
 def _penalty(comparable: Values) -> float:
     count = len(comparable)
-    noise = float(np.var(np.diff(comparable))) / 2
+    steps = np.diff(comparable)
+    noise = float(steps @ steps / len(steps) - steps.mean() ** 2) / 2
     of_one = float(np.log(count)) * noise
     return max(
         float(np.clip(NOISES * of_one, LEAST_SHARE * count, MOST_SHARE * count)), LEAST_NOISES * of_one

@@ -15,6 +15,7 @@ from analysis.frame import Frame, Key
 from exporter.derive.headroom import EXHAUSTION
 from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.derive.preemption import TOKENS_PER_PREEMPTION
+from exporter.derive.ranks import RESTARTS
 
 Values = NDArray[np.float64]
 RATE_SECONDS = 30.0
@@ -23,7 +24,15 @@ _DURATION = "_seconds"
 _NOT_JUDGED = ("_info", "_timestamp_seconds", "_created", "_bucket")
 _FORECASTS = frozenset({EXHAUSTION.full_name})
 """They come and go, and say themselves how bad it is."""
-_LEAST = (("_ratio", 0.02), (_DURATION, 0.005), ("_celsius", 2.0), ("_watts", 10.0))
+_LEAST_OF_BYTES = 1e6
+_LEAST = (
+    ("_ratio", 0.02),
+    (_DURATION, 0.005),
+    ("_bytes", _LEAST_OF_BYTES),
+    ("_bytes_per_second", _LEAST_OF_BYTES),
+    ("_celsius", 2.0),
+    ("_watts", 10.0),
+)
 """The least spread of a unit: what nobody would call a change, a quarter of it."""
 _LEAST_OF_A_COUNT = 1.0
 _LEAST_OF_A_STATE = 0.1
@@ -56,8 +65,9 @@ def judged(key: Key, values: Values, step_seconds: float) -> Judged | None:
     first = int(np.argmax(~np.isnan(values))) if len(values) else 0
     late = first * step_seconds > _LATE_SECONDS
     if key.name.endswith(_COUNTER):
-        seconds = max(RATE_SECONDS, step_seconds)
-        return Judged(rate(values, step_seconds), is_rate=True, least_spread=1 / seconds, falls=not late)
+        one = 1 / max(RATE_SECONDS, step_seconds)
+        least = _LEAST_OF_BYTES if key.name.endswith("_bytes_total") else one
+        return Judged(rate(values, step_seconds), is_rate=True, least_spread=least, falls=not late)
     return Judged(
         values,
         is_rate=False,
@@ -83,23 +93,24 @@ def rate(values: Values, step_seconds: float) -> Values:
 def restarts(frame: Frame) -> dict[str, NDArray[np.bool_]]:
     """Which instants are around a restart, of each engine by name and of its GPUs by ``uuid``; shape (n,) each.
 
-    An engine has restarted where one of its counters fell.
+    An engine has restarted where the sidecar says so, or where one of its own counters fell.
     """
-    fell: dict[str, NDArray[np.bool_]] = {}
+    at: dict[str, NDArray[np.bool_]] = {}
     for key, values in frame.columns():
         engine = key.label("engine")
         if engine and key.name.endswith(_COUNTER):
             known = np.flatnonzero(~np.isnan(values))
-            falls = known[1:][np.diff(values[known]) < 0]
-            if len(falls):
-                fell.setdefault(engine, np.zeros(len(frame), dtype=bool))[falls] = True
+            steps = np.diff(values[known])
+            moved = known[1:][steps != 0 if key.name == RESTARTS.full_name else steps < 0]
+            if len(moved):
+                at.setdefault(engine, np.zeros(len(frame), dtype=bool))[moved] = True
     around = {
         engine: _around(
             marks,
             int(_BEFORE_RESTART_SECONDS / frame.step_seconds),
             int(_AFTER_RESTART_SECONDS / frame.step_seconds),
         )
-        for engine, marks in fell.items()
+        for engine, marks in at.items()
     }
     for key in frame.select(ENGINE_GPU_INFO).keys:
         if key.label("engine") in around:

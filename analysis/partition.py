@@ -61,10 +61,12 @@ def _cutting() -> _Cutting:
 
 def totals(values: Values) -> tuple[Values, Values, Values]:
     """Running sums of values, of squares, and of values by place, each of shape (n + 1,)."""
-    places = np.arange(len(values)) + 0.5
-    parts = (values, values * values, values * places)
-    first, second, third = (np.concatenate(([0.0], np.cumsum(each))) for each in parts)
-    return first, second, third
+    sums = np.zeros((3, len(values) + 1))
+    for each, part in zip(
+        sums, (values, values * values, values * (np.arange(len(values)) + 0.5)), strict=True
+    ):
+        np.cumsum(part, out=each[1:])
+    return sums[0], sums[1], sums[2]
 
 
 def cost(sums: tuple[Values, Values, Values], begin: Places, end: Places, penalty: float) -> Values:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.backtest.text import columns
 from analysis.capacity import GIB, Serving
 from analysis.plan import BLOCK_SIZES, OnGpu, Plan, assumptions
+from analysis.wording import columns
 
 _GB = 1e9
 

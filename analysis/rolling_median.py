@@ -1,9 +1,9 @@
 """The median of a window around each instant: what a series was worth, whatever single values did.
 
-Values are first rounded to 512 bins, so that a compiled loop can count them (the extra ``fast``); without numba
-bottleneck takes the medians of the same rounded values. Both give the same numbers to the last bit, and so the same
-flags. Nine in ten bins share the range between the quantiles of 1 % and 99 %, the others what lies beyond: a median is
-off by half a bin at most, 1 / 920 of that range, and 1 / 52 of what is beyond on its side.
+Values are first rounded to 256 bins, so that a compiled loop can count them (the extra ``fast``); without numba
+bottleneck takes the medians of the same rounded values. Both give the same numbers to the last bit. Nine in ten bins
+share the range between the quantiles of 1 % and 99 %, the others what lies beyond: a median is off by half a bin at
+most, 1 / 460 of that range, and 1 / 26 of what is beyond on its side.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis.compiling import has_numba
 
 Values = NDArray[np.float64]
-_BEYOND, _WITHIN = 26, 460
+_BEYOND, _WITHIN = 13, 230
 _PARTS = np.array([_BEYOND, _WITHIN, _BEYOND], dtype=np.float64)
 _SAMPLE = 16_384
 """Where bins lie is found from about so many values: it only decides how finely values are told apart."""

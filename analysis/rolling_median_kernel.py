@@ -47,7 +47,13 @@ def medians(codes: NDArray[np.int16], centres: NDArray[np.float64], half: int) -
         counts[codes[place]] += 1
     at = 0
     before = 0  # how many codes of the window are in bins below ``at``
-    for place in range(size):
+    all_known = codes.min() >= 0
+    place = 0
+    while place < size:
+        if place == half + 1 and place < size - half and all_known:
+            at, before = _inner(codes, centres, half, (counts, out), (at, before))
+            place = size - half
+            continue
         if place + half < size:
             comes = codes[place + half]
             counts[comes] += 1
@@ -59,15 +65,39 @@ def medians(codes: NDArray[np.int16], centres: NDArray[np.float64], half: int) -
         known = min(place + half, size - 1) - max(place - half, 0) + 1 - counts[-1]
         if known == 0:
             out[place] = np.nan
-            continue
-        at, before = _at_rank(counts, at, before, (known - 1) // 2)
-        out[place] = centres[at]
-        if known % 2 == 0 and before + counts[at] == known // 2:
-            other = at + 1
-            while counts[other] == 0:
-                other += 1
-            out[place] = (centres[at] + centres[other]) / 2
+        else:
+            at, before = _at_rank(counts, at, before, (known - 1) // 2)
+            out[place] = centres[at]
+            if known % 2 == 0 and before + counts[at] == known // 2:
+                other = at + 1
+                while counts[other] == 0:
+                    other += 1
+                out[place] = (centres[at] + centres[other]) / 2
+        place += 1
     return out
+
+
+@compiled
+def _inner(
+    codes: NDArray[np.int16],
+    centres: NDArray[np.float64],
+    half: int,
+    into: tuple[NDArray[np.int32], NDArray[np.float64]],
+    where: tuple[int, int],
+) -> tuple[int, int]:
+    """Medians of windows that lie within the series, where all is known: always the same rank, and never two."""
+    counts, out = into
+    at, before = where
+    for place in range(half + 1, len(codes) - half):
+        comes = codes[place + half]
+        goes = codes[place - half - 1]
+        if comes != goes:
+            counts[comes] += 1
+            counts[goes] -= 1
+            before += (comes < at) - (goes < at)
+            at, before = _at_rank(counts, at, before, half)
+        out[place] = centres[at]
+    return at, before
 
 
 @compiled

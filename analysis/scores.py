@@ -29,6 +29,7 @@ _NO_PERIOD = 125
 _LAGS = range(6, 304)
 _LEAST_BLOCK = 8
 _SAMPLE = 8_192
+_ARRAYS = 8
 
 
 def scores(values: Values) -> Values:
@@ -41,6 +42,7 @@ def scores(values: Values) -> Values:
     if not known.any():
         return np.full(values.shape, np.nan)
     whole_known = bool(known.all())
+    _keep_memory(len(values))
     medians = rolling_medians(values, WINDOWS)
     # a gap has no say in what is smoothed over it: there the series is taken to be what is around it
     whole = values if whole_known else _filled(values, known, medians[-1])
@@ -75,6 +77,15 @@ def period(values: Values) -> int:
         return _NO_PERIOD
     lag = int(peaks[np.argmax(likeness[peaks])]) + 3
     return lag if lag in _LAGS else _NO_PERIOD
+
+
+def _keep_memory(instants: int) -> None:
+    """Free one block as large as all arrays of a series together.
+
+    glibc gives what was freed back to the system and takes it anew, page by page, up to twice the largest block that it
+    has seen freed (mallopt(3), M_MMAP_THRESHOLD): without this a third of all time goes there.
+    """
+    np.empty(_ARRAYS * instants)
 
 
 def _filled(values: Values, known: NDArray[np.bool_], median: Values) -> Values:

@@ -277,7 +277,7 @@ def _heat(context: Context, look: Look) -> tuple[Visual, ...]:
             most=1,
         ),
         time_series(
-            "Links at the line, and links that lost lanes",
+            "Engines with links at the line, and links that lost lanes",
             Unit.COUNT,
             Query(look.recorded(AT_THE_LINE, PCIE_SATURATION), context.legend(said="at the line")),
             Query(look.recorded(DOWNGRADED, PCIE_DOWNGRADED), context.legend(said="downgraded")),

@@ -6,6 +6,7 @@ a drill, or engines of yours -> a sidecar -> Prometheus with our rules -> Alertm
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import secrets
 import subprocess
@@ -55,6 +56,13 @@ def write_files(asked: Asked) -> None:
     _render(["alerts", "render", *config, "--out", str(folder / "rules")], desk)
     _render(["dashboards", "render", *config, "--out", str(folder / "grafana")], {})
     _write(folder / "prometheus.yml", _prometheus(asked))
+    _write(
+        folder / "desk.yaml",
+        {
+            "workers": [f"http://127.0.0.1:{asked.ports.sidecar}"],
+            "prometheus": f"http://127.0.0.1:{asked.ports.prometheus}",
+        },
+    )
     _write(
         folder / "grafana/provisioning/datasources/prometheus.yml",
         {
@@ -119,8 +127,13 @@ def _sidecar(asked: Asked) -> Part:
     )
 
 
-def _desk(_asked: Asked) -> tuple[Part, ...]:
-    return ()
+def _desk(asked: Asked) -> tuple[Part, ...]:
+    if importlib.util.find_spec("fastapi") is None:
+        return ()
+    root = f"http://127.0.0.1:{asked.ports.desk}"
+    where = ("--listen", f"127.0.0.1:{asked.ports.desk}", "--data", str(asked.folder / "desk"))
+    command = (*OURS, "desk", "--config", str(asked.folder / "desk.yaml"), *where)
+    return (Part("desk", command, f"{root}/-/healthy", f"{root}/", "hears alerts, and has the report"),)
 
 
 def _alertmanager(asked: Asked) -> tuple[Part, ...]:

@@ -14,12 +14,13 @@ from analysis.backtest.frames import subjects_of
 from analysis.backtest.outcome import Alarm, Backtest, Moment, Outcome, measured, notices
 from analysis.backtest.subjects import Subject, Subjects, series_name
 from analysis.backtest.sweep import WAITS, Point, Swept
-from analysis.backtest.text import duration, lead
+from analysis.backtest.text import lead
 from analysis.frame import Frame
 from analysis.history.history import History
 from analysis.page.chart import Chart, Interval, IntervalKind, Marker, Series, Threshold
 from analysis.page.charts import charts_html
 from analysis.page.document import Block, document, heading, listing, note, paragraph, table
+from analysis.wording import duration
 from exporter.catalogue import SIGNALS
 from exporter.recorder_times import shown
 

@@ -25,8 +25,8 @@ from analysis.frame import Frame
 
 LEAST_SECONDS = 60.0
 """Of history in which something was told: less shows no cause, and no calm either."""
-_BEFORE_SECONDS, _AFTER_SECONDS = 30.0, 600.0
-"""How much later than its consequence a cause may seem to begin, and how long it explains after its end."""
+_AFTER_SECONDS = 600.0
+"""For how long a cause explains what comes after its end."""
 _WITH_A_HOLE, _BEHIND_UNWATCHED = 0.7, 0.8
 """How much surer a verdict would be without a hole while it came about, and with all watched that may be behind it."""
 
@@ -171,7 +171,7 @@ def _explaining(
         and each.onset is not None
         and each.end is not None
         and each.onset <= verdict.end
-        and each.onset - _BEFORE_SECONDS <= verdict.proven <= each.end + _AFTER_SECONDS
+        and each.onset - TEMPLATES[each.cause].early_seconds <= verdict.proven <= each.end + _AFTER_SECONDS
     )
 
 

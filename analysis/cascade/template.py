@@ -110,7 +110,8 @@ class Template:
 
     ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
     bends at the beginning, where there is no such sign. ``lead_seconds``: how long before its necessary evidence it may
-    have begun. Raises ValueError: without a necessary link, or explaining itself.
+    have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
+    Raises ValueError: without a necessary link, or explaining itself.
     """
 
     cause: Cause
@@ -121,6 +122,7 @@ class Template:
     first_sign: Look | None = None
     starts: tuple[Start, ...] = ()
     lead_seconds: float = 300.0
+    early_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         if not any(link.role is Role.NECESSARY for link in self.links):

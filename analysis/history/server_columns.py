@@ -128,7 +128,7 @@ class Columns:
         if place is None:
             place = self._places[key] = len(self._places)
             if len(self._flat) < (place + 1) * rows:
-                self._flat.resize((place + 1 + place // 4) * rows, refcheck=False)
+                self._flat.resize((place + 1 + place // 16) * rows, refcheck=False)
             self._flat[place * rows :][:rows] = np.nan
         return self._flat[place * rows :][:rows]
 

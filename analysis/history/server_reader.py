@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ParamSpec, TypeVar
 
 from analysis.history.history import HistoryError
 from analysis.history.server_asked import Asked
@@ -19,6 +20,10 @@ _MOST_REFUSALS = 40
 """In a row, without one answer: the server refuses anything then."""
 _OF_SERIES = "series"
 """A refusal that speaks of them is for too many of them, whatever the time: then names are fewer first."""
+
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class _KnownError(TooMuchError):
@@ -53,8 +58,10 @@ class Reader:
         self._select = select
         self._exports = exports
         self._ceiling = math.inf
+        self._largest = 1.0
         self._ceiling_words = ""
         self._refusals = 0
+        self._working = asyncio.Lock()
         self._todo = 0.0
         self._done = 0.0
 
@@ -81,7 +88,8 @@ class Reader:
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     piece = running.pop(task)
-                    waiting.extendleft(reversed(self._finish(task, piece, done)))
+                    # at the end: a day that can't be had keeps no other from being read
+                    waiting.extend(self._finish(task, piece, done))
         finally:
             for task in running:
                 task.cancel()
@@ -99,7 +107,7 @@ class Reader:
         except TooMuchError as refused:
             words = str(refused)
             if not _is_of_series(words):
-                self._ceiling = min(self._ceiling, max(piece.expected / 2, 1.0))
+                self._ceiling = max(self._largest, min(self._ceiling, piece.expected / 2))
                 self._ceiling_words = words if refused.lasting else ""
             return self._refused(piece, words)
         except (GoneError, HistoryError) as ended:
@@ -107,6 +115,7 @@ class Reader:
             self.told.stopped = self.told.stopped or str(ended)
             return ()
         self._refusals = 0
+        self._largest = max(self._largest, piece.expected)
         self._tell(answer)
         done(piece, answer)
         self._go_on(piece)
@@ -160,10 +169,10 @@ class Reader:
         selector = self._select(piece.names)
         cache = self._cache_of(piece)
         if cache is not None:
-            kept = await asyncio.to_thread(cache.get, selector, piece.start, piece.end)
+            kept = await self._aside(cache.get, selector, piece.start, piece.end)
             if kept is not None:
                 return kept
-            words = await asyncio.to_thread(cache.refusal, selector, piece.start, piece.end)
+            words = await self._aside(cache.refusal, selector, piece.start, piece.end)
             if words is not None:
                 raise _KnownError(words)
         try:
@@ -176,8 +185,13 @@ class Reader:
         answer, strays = _within(answer, piece)
         self.told.strays += strays
         if cache is not None and not answer.warnings:  # a part may be missing then
-            await asyncio.to_thread(cache.put, selector, piece.start, piece.end, answer)
+            await self._aside(cache.put, selector, piece.start, piece.end, answer)
         return answer
+
+    async def _aside(self, work: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
+        """In a thread, one after the other: two would be no faster, and take twice the memory."""
+        async with self._working:
+            return await asyncio.to_thread(work, *arguments, **named)
 
     async def _asked_for(self, selector: str, piece: Piece) -> Answer:
         answer = await self._exported(selector, piece) if self._exports else None
@@ -203,7 +217,7 @@ class Reader:
     async def _read(self, path: str, form: Form, read: Callable[[bytes], Answer]) -> Answer:
         body = await self._client.ask(path, form)
         try:
-            return await asyncio.to_thread(read, body)
+            return await self._aside(read, body)
         except UnreadableError as error:
             raise HistoryError(
                 f"{self._client.shown_url}: {path} sent what can't be read: {error}"

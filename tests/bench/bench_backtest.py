@@ -13,7 +13,6 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from tests.bench.report import Figure
 from tests.support.prometheus import openmetrics, serving
 
 RULES, DAYS, STEP, GPUS = 40, 30, 15.0, 8
-SERVER_DAYS, ROUNDS = 2, 3
+SERVER_DAYS, ROUNDS = 2, 5
 START = 1_790_000_010.0
 FRAME_BAR, SWEEP_BAR, SERVER_BAR = 5.0, 10.0, 1.5
 _TREES = [alert for alert in ALERTS.values() if not isinstance(alert.condition, Expression)]
@@ -127,7 +126,7 @@ def _sweep(history: History, settings: PackSettings) -> None:
 
 
 def _server(settings: PackSettings) -> None:
-    """Both ways in turn, so that a busy machine slows both."""
+    """Both ways in turn, and of each the quickest, since a busy machine slows now one and now the other."""
     history = worker(SERVER_DAYS)
     frame = history.frame
     data = {
@@ -143,19 +142,19 @@ def _server(settings: PackSettings) -> None:
         dump = Path(name) / "worker.om"
         dump.write_text(openmetrics(data))
         with serving(dump, Path(name)) as prometheus, Server(prometheus.url) as there:
-            ratios, seconds = [], []
+            bare, whole = [], []
             for _ in range(ROUNDS):
                 began = time.perf_counter()
                 _bare(there, asked, frame)
                 between = time.perf_counter()
                 server.backtest(there, asked, frame.start, frame.end)
-                seconds.append(time.perf_counter() - between)
-                ratios.append(seconds[-1] / (between - began))
-    report.line(f"  {RULES} rules over {SERVER_DAYS} days of a server: {median(seconds):.2f} s")
+                whole.append(time.perf_counter() - between)
+                bare.append(between - began)
+    report.line(f"  {RULES} rules over {SERVER_DAYS} days of a server: {min(whole):.2f} s at the quickest")
     report.record(
         Figure(
             f"{RULES} rules over {SERVER_DAYS} days, over what the queries take",
-            median(ratios),
+            min(whole) / min(bare),
             "",
             SERVER_BAR,
         )

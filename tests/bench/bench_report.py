@@ -1,11 +1,12 @@
 """What a report takes: an hour of one worker, from its recording to the files.
 
-The worker is the replay of a real engine with eight restless GPUs, and it fails twice within the hour: the drill's
-incident, played on, would be a worker of another size.
+The worker is the replay of a real engine with eight restless GPUs, from a recorder's file; and an engine of the
+drill's incident, which comes again and again for an hour, without the reading.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from pathlib import Path
@@ -17,8 +18,7 @@ from analysis.frame import Frame
 from analysis.history.history import History
 from analysis.history.reading import read
 from analysis.report.build import report as build
-from exporter.recorder import QUEUE_SIZE, Recorder
-from exporter.snapshot import Snapshot
+from exporter.recorder_writer import RecordingWriter, Retention
 from tests.bench import report
 from tests.bench.report import Figure
 from tests.bench.restless_gpus import node_snapshots
@@ -29,17 +29,13 @@ BAR_MEGABYTES = 2.0
 _START = 1_800_000_000.0
 _GPUS = 8
 _HOUR = 3600
+_EVERYTHING = Retention(keep_seconds=float(2**31), max_bytes=2**40)
 
 
-def _recorded(snapshots: list[Snapshot], path: Path) -> None:
-    recorder = Recorder(path)
-    recorder.start()
-    for count, snapshot in enumerate(snapshots, start=1):
-        recorder.put(snapshot)
-        if count % QUEUE_SIZE == 0:
-            while recorder.status.written < count:
-                time.sleep(0.002)
-    recorder.close(60)
+def _recorded(path: Path) -> None:
+    with contextlib.closing(RecordingWriter(path, _EVERYTHING)) as writer:
+        for snapshot in node_snapshots(_HOUR, _GPUS, _START):
+            writer.write(snapshot)
 
 
 def _timed(name: str, source: str, folder: Path) -> None:
@@ -59,7 +55,7 @@ def _timed(name: str, source: str, folder: Path) -> None:
 
 
 def _hour_of_one_engine(folder: Path) -> None:
-    """The drill's incident over an hour, one engine of it: repeated, with its counters beginning anew."""
+    """One engine of the drill's incident, repeated, with its counters beginning anew."""
     whole = read(str(play(Case("incident")).recording)).frame
     one = [place for place, key in enumerate(whole.keys) if key.label("engine") in {"", "engine-0"}]
     part = whole.take(one)
@@ -81,8 +77,7 @@ def main() -> None:
     """Prints the figures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        snapshots = list(node_snapshots(_HOUR, _GPUS, _START))
-        _recorded(snapshots, folder / "recording.db")
+        _recorded(folder / "recording.db")
         _timed("an hour of one worker", str(folder / "recording.db"), folder / "hour")
         _hour_of_one_engine(folder / "incidents")
 

@@ -24,7 +24,7 @@ from tests.support.prometheus import Prometheus, tool
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 _COMMAND = (sys.executable, "-m", "thrashold", "stack")
 _PORTS = 8
-PARTS = ("drill", "sidecar", "alertmanager", "prometheus")
+PARTS = ("drill", "sidecar", "desk", "alertmanager", "prometheus")
 
 
 def _base() -> int:
@@ -134,10 +134,12 @@ def test_what_is_killed_comes_back(stack: Stack, part: str) -> None:
     urls = {
         "drill": stack.base + 5,
         "sidecar": stack.base,
+        "desk": stack.base + 1,
         "alertmanager": stack.base + 3,
         "prometheus": stack.base + 2,
     }
-    _until(_holds(lambda: httpx.get(f"http://127.0.0.1:{urls[part]}/metrics", trust_env=False).is_success))
+    path = "/-/healthy" if part == "desk" else "/metrics"
+    _until(_holds(lambda: httpx.get(f"http://127.0.0.1:{urls[part]}{path}", trust_env=False).is_success))
     assert any(f"{part} died (SIGKILL)" in line for line in stack.said)
 
 
@@ -184,7 +186,7 @@ def test_what_is_not_here_is_said_and_the_rest_runs(tmp_path: Path) -> None:
         end(process)
         process.stdout.close()
     assert "Prometheus is not here: apt-get install prometheus, or https://prometheus.io/download/\n" in said
-    assert [line.split()[0] for line in said if "http://127" in line] == ["drill", "sidecar"]
+    assert [line.split()[0] for line in said if "http://127" in line] == ["drill", "sidecar", "desk"]
 
 
 def test_two_ways_to_name_engines_and_a_drill_that_is_none(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from analysis.history.recorded import recorded
 from analysis.judged import judged
 from analysis.scores import period, scores
 from drill.scenarios.setting import Setting
+from exporter.derive.phenomenon import EngineFacts
 from tests.evaluation.detection_others import poly, spectral_residual
 from tests.evaluation.detection_page import page
 from tests.evaluation.labelled import DATA, Labelled, is_there, microsoft, nab, published
@@ -104,13 +105,15 @@ def _returns(findings: Findings, frame: Frame, onset: float | None, end: float |
     return tuple(found)
 
 
-def _drilled(name: str, seed: int) -> Flagged:
+def drilled(name: str, seed: int) -> Flagged:
+    """Of a run of the drill."""
     case = Case(name, Setting(seed=seed))
     run = play(case)
     return flagged(case.title, run.recording, run.truth["onset"], run.truth["end"])
 
 
-def _captured(name: str) -> Flagged:
+def captured(name: str) -> Flagged:
+    """Of a recording of a real engine."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "recording.db"
         write_recording(name, file)
@@ -119,15 +122,19 @@ def _captured(name: str) -> Flagged:
 
 def overload(capture: str) -> tuple[float, float]:
     """From when till when a recorded engine was given too much, on the clock."""
-    from exporter.derive.phenomenon import EngineFacts  # noqa: PLC0415 -- of this function alone
-
     at = [each.at for each in cycles(capture, EngineFacts()) if each.phase == "overload"]
     return at[0], at[-1]
 
 
 @click.command()
-def main() -> None:
+@click.option(
+    "--if-there", is_flag=True, help="Leave the page as it is where the labelled series aren't at hand."
+)
+def main(if_there: bool) -> None:  # noqa: FBT001 - click calls by name
     """Hold detection to its bars."""
+    if if_there and not is_there():
+        click.echo(f"{DATA} lacks the labelled series: {PAGE.name} stays as it is", err=True)
+        return
     if not is_there():
         raise click.UsageError(f"{DATA} lacks the labelled series: name their folder in THRASHOLD_SHARED")
     sets: Mapping[str, Sequence[Labelled]] = {"microsoft": microsoft(), "nab": nab()}
@@ -138,8 +145,8 @@ def main() -> None:
     }
     for name, method in (("POLY", poly), ("SR", spectral_residual)):
         others[name] = (scored(sets["microsoft"], method).all, others[name][1])
-    days = [_drilled("benign-day", seed) for seed in DAYS]
-    runs = [_drilled(name, 1) for name in SCENARIOS] + [_captured(name) for name in CAPTURES]
+    days = [drilled("benign-day", seed) for seed in DAYS]
+    runs = [drilled(name, 1) for name in SCENARIOS] + [captured(name) for name in CAPTURES]
     PAGE.write_text(page(ours, others, BARS, (days, runs)), encoding="utf-8")
     click.echo(PAGE)
     reached = {name: each.all for name, each in ours.items()}

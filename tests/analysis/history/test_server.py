@@ -620,3 +620,24 @@ def test_blocks_that_promtool_made_are_read_as_well(tmp_path: Path) -> None:
         frame = read_server(server.url, begin, begin + 6 * 3600, use_cache=False).frame
     assert frame.step_seconds == 60
     assert dict(zip(frame.times.tolist(), frame.column(Key(USAGE, (("engine", "a"),))), strict=True)) == row
+
+
+def test_a_day_that_cant_be_had_costs_that_day(raw_prometheus: Prometheus) -> None:
+    upstream = passing_on(raw_prometheus.url)
+
+    def broken(request: Request) -> Reply:
+        if request.path == "/api/v1/query" and float(request.form["time"]) > START + DAY:
+            error = {"status": "error", "errorType": "internal", "error": "a block is corrupt"}
+            return Reply(json.dumps(error).encode(), 500)
+        return upstream(request)
+
+    with answering(broken) as server:
+        history = read_server(server.url, START, END, names=RAW, use_cache=False)
+        good = [each for each in server.asked("/api/v1/query") if float(each.form["time"]) <= START + DAY]
+        assert len(server.requests) < 100
+    assert [each.form["query"].partition("[")[2] for each in good] == [f"{DAY * 1000 + 1}ms]"]
+    assert history.frame.end == HOLE[0] + STEP
+    assert np.isfinite(history.frame.values).all()
+    assert history.notes[0].endswith(
+        "refuses even little at a time: 500 Internal Server Error (a block is corrupt)"
+    )

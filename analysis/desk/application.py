@@ -1,0 +1,306 @@
+"""The desk over HTTP: Alertmanager's webhook, pages for people, JSON for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Form, HTTPException, Query, Request
+from fastapi.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+
+from alerts.alertmanager import ALERTS_PATH, WATCHDOG_PATH
+from analysis.desk.incident import Incident, Work
+from analysis.desk.job import REPORT_HTML, REPORT_JSON, REPORT_TEXT
+from analysis.desk.pages import REPORT_POLICY, Page, listing, page, work_text
+from analysis.desk.store import Store
+from analysis.desk.webhook import MOST_BYTES, WebhookError, read
+from analysis.desk.work import Worker
+from exporter.version import installed_version
+
+logger = logging.getLogger(__name__)
+
+PAGE_SIZE = 100
+SILENT_AFTER_SECONDS = 300.0
+"""Alertmanager's example repeats the watchdog each minute."""
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_KEEP_ALIVE_SECONDS = 15.0
+_MOST_NOTE = 4000
+_ENDED = frozenset({Work.DONE, Work.FAILED})
+_Number = Annotated[int, Query(ge=0, lt=2**62)]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Wakes those who follow an incident."""
+
+    _waiting: dict[int, set[asyncio.Event]] = field(default_factory=dict)
+
+    def __call__(self, number: int) -> None:
+        """Something is new about it."""
+        for each in self._waiting.get(number, ()):
+            each.set()
+
+    async def next(self, number: int) -> None:
+        """Wait for that, or for a while."""
+        event = asyncio.Event()
+        self._waiting.setdefault(number, set()).add(event)
+        try:
+            async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
+                await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting[number].discard(event)
+            if not self._waiting[number]:
+                del self._waiting[number]
+
+
+@dataclass(slots=True)
+class Desk:
+    """What the pages stand on. ``opened`` is called with incidents that are new."""
+
+    store: Store
+    worker: Worker
+    changes: Changes
+    clock: Callable[[], float]
+    webhook: str
+    watched_at: float | None = None
+
+    def silent(self) -> str:
+        """Why people may not be told though something is wrong; empty: nothing is known of that."""
+        if self.watched_at is None:
+            return ""
+        seconds = self.clock() - self.watched_at
+        if seconds < SILENT_AFTER_SECONDS:
+            return ""
+        return (
+            f"Alertmanager has sent no watchdog for {seconds / 60:.0f} min: alerts may not come through. Look at"
+            " Prometheus and Alertmanager."
+        )
+
+
+def application(desk: Desk) -> FastAPI:
+    """Make it. Its own documents are at ``/openapi.json``; pages that load scripts from elsewhere are left out."""
+
+    @asynccontextmanager
+    async def alive(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+
+    app = FastAPI(
+        title="thrashold desk", version=installed_version(), docs_url=None, redoc_url=None, lifespan=alive
+    )
+    _webhooks(app, desk)
+    _for_programs(app, desk)
+    _for_people(app, desk)
+    return app
+
+
+def _webhooks(app: FastAPI, desk: Desk) -> None:
+    @app.post(ALERTS_PATH, status_code=200)
+    async def alerts(request: Request) -> Response:
+        """Alertmanager's webhook, version 4. 200 says that it is kept."""
+        body = await _bounded(request)
+        if body is None:
+            return _plain(413, f"more than {MOST_BYTES} bytes: nothing of it is kept")
+        try:
+            message = read(body)
+        except WebhookError as error:
+            logger.warning("webhook refused: %s", error)
+            return _plain(400, str(error))
+        if message.truncatedAlerts:
+            logger.warning(
+                "Alertmanager left %d alerts out: max_alerts of its webhook", message.truncatedAlerts
+            )
+        taken = desk.store.take(message.alerts, desk.clock())
+        for number in (*taken.opened, *taken.ended):
+            desk.worker.ask(number)
+        return _plain(200, "kept")
+
+    @app.post(WATCHDOG_PATH, status_code=200)
+    async def watchdog(request: Request) -> Response:
+        """That the way from Prometheus to here is open."""
+        if await _bounded(request) is None:
+            return _plain(413, f"more than {MOST_BYTES} bytes")
+        desk.watched_at = desk.clock()
+        return _plain(200, "seen")
+
+
+def _for_programs(app: FastAPI, desk: Desk) -> None:
+    @app.get("/-/healthy", include_in_schema=False)
+    async def healthy() -> Response:
+        return _plain(200, "healthy")
+
+    @app.get("/api/v1/incidents")
+    async def incidents(before: _Number | None = None) -> list[dict[str, Any]]:
+        """The newest hundred, or those before a number."""
+        return [_told(each) for each in desk.store.incidents(PAGE_SIZE, before)]
+
+    @app.get("/api/v1/incidents/{number}")
+    async def incident(number: int) -> dict[str, Any]:
+        """One, with its alerts and what happened."""
+        found = _found(desk, number)
+        return _told(found) | {
+            "alerts": [
+                {
+                    "labels": dict(each.labels),
+                    "annotations": dict(each.annotations),
+                    "starts": each.starts,
+                    "ends": each.ends,
+                }
+                for each in found.alerts
+            ],
+            "events": [{"at": each.at, "text": each.text} for each in desk.store.events(number)],
+        }
+
+    @app.get("/api/v1/incidents/{number}/events")
+    async def follow(request: Request, number: int, after: _Number = 0) -> Response:
+        """What happens to it, as it happens: server-sent events; ``work`` says how far the report is."""
+        _found(desk, number)
+        last = request.headers.get("last-event-id", "")
+        start = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else after  # noqa: PLR2004
+        return StreamingResponse(
+            _events(desk, number, start),
+            media_type="text/event-stream",
+            headers=_HEADERS | {"X-Accel-Buffering": "no"},
+        )
+
+    @app.post("/api/v1/incidents/{number}/close")
+    async def close(number: int, note: Annotated[str, Query(max_length=_MOST_NOTE)] = "") -> dict[str, Any]:
+        """Close it, with a note."""
+        _close(desk, number, note)
+        return _told(_found(desk, number))
+
+    @app.post("/api/v1/incidents/{number}/report", status_code=202)
+    async def report(number: int) -> dict[str, Any]:
+        """Have its report made anew."""
+        _found(desk, number)
+        desk.worker.ask(number)
+        return _told(_found(desk, number))
+
+
+def _for_people(app: FastAPI, desk: Desk) -> None:
+    @app.get("/", include_in_schema=False)
+    async def index(before: _Number | None = None) -> Response:
+        found = desk.store.incidents(PAGE_SIZE, before)
+        older = found[-1].number if len(found) == PAGE_SIZE else None
+        return _html(listing(found, desk.clock(), older, desk.silent(), desk.webhook))
+
+    @app.get("/incidents/{number}", include_in_schema=False)
+    async def one(number: int) -> Response:
+        found = _found(desk, number)
+        has = (desk.worker.files(number) / REPORT_HTML).is_file()
+        return _html(page(found, desk.store.events(number), desk.clock(), has_report=has))
+
+    @app.post("/incidents/{number}/close", include_in_schema=False)
+    async def close(number: int, note: Annotated[str, Form(max_length=_MOST_NOTE)] = "") -> Response:
+        _close(desk, number, note)
+        return RedirectResponse(f"/incidents/{number}", 303)
+
+    @app.post("/incidents/{number}/report", include_in_schema=False)
+    async def anew(number: int) -> Response:
+        _found(desk, number)
+        desk.worker.ask(number)
+        return RedirectResponse(f"/incidents/{number}", 303)
+
+    def file(number: int, name: str, kind: str) -> Response:
+        _found(desk, number)
+        path = desk.worker.files(number) / name
+        if not path.is_file():
+            raise HTTPException(404, "there is no report yet")
+        return FileResponse(
+            path, media_type=kind, headers=_HEADERS | {"Content-Security-Policy": REPORT_POLICY}
+        )
+
+    @app.get("/incidents/{number}/report", include_in_schema=False)
+    async def html(number: int) -> Response:
+        return file(number, REPORT_HTML, "text/html")
+
+    @app.get("/incidents/{number}/report.md", include_in_schema=False)
+    async def markdown(number: int) -> Response:
+        return file(number, REPORT_TEXT, "text/plain; charset=utf-8")
+
+    @app.get("/incidents/{number}/report.json", include_in_schema=False)
+    async def as_json(number: int) -> Response:
+        return file(number, REPORT_JSON, "application/json")
+
+
+async def _events(desk: Desk, number: int, after: int) -> AsyncIterator[str]:
+    work: Work | None = None
+    while True:
+        found = desk.store.incident(number)
+        if found is None:
+            return
+        news = desk.store.events(number, after)
+        for each in news:
+            after = each.number
+            yield f"id: {each.number}\ndata: {json.dumps({'at': each.at, 'text': each.text})}\n\n"
+        if found.work is not work:
+            done = work is not None and found.work in _ENDED
+            yield f"event: work\ndata: {json.dumps({'text': work_text(found), 'done': done})}\n\n"
+            work = found.work
+        elif not news:
+            yield ": still there\n\n"
+        await desk.changes.next(number)
+
+
+async def _bounded(request: Request) -> bytes | None:
+    """The body; None: it is larger than anything that Alertmanager sends."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            return None
+    return bytes(body)
+
+
+def _close(desk: Desk, number: int, note: str) -> None:
+    _found(desk, number)
+    desk.store.close_incident(number, desk.clock(), note.strip())
+    desk.changes(number)
+
+
+def _found(desk: Desk, number: int) -> Incident:
+    found = desk.store.incident(number) if 0 <= number < 2**62 else None
+    if found is None:
+        raise HTTPException(404, "there is no such incident")
+    return found
+
+
+def _told(incident: Incident) -> dict[str, Any]:
+    return {
+        "number": incident.number,
+        "title": incident.title,
+        "cluster": dict(incident.cluster),
+        "engines": list(incident.engines),
+        "state": incident.state,
+        "opened": incident.opened,
+        "ended": incident.ended,
+        "closed": incident.closed,
+        "note": incident.note,
+        "report": incident.work.value,
+        "reported_until": incident.reported,
+    }
+
+
+def _html(made: Page) -> Response:
+    return HTMLResponse(made.html, headers=_HEADERS | {"Content-Security-Policy": made.policy})
+
+
+def _plain(status: int, text: str) -> Response:
+    return JSONResponse({"told": text}, status)

@@ -1,0 +1,94 @@
+"""Who may ask the desk what."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from alerts.alertmanager import ALERTS_PATH, WATCHDOG_PATH
+from exporter.settings import SettingsError
+
+WEBHOOKS = frozenset({ALERTS_PATH, WATCHDOG_PATH})
+_SAFE = frozenset({"GET", "HEAD"})
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def token_of(file: Path | None) -> str | None:
+    """The token in a file; None without one. Raises SettingsError."""
+    if file is None:
+        return None
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not token:
+        raise SettingsError(f"{file}: is empty: put the token there that Alertmanager sends")
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address that is listened on is this machine's alone."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Lets requests through to ``pages``, or to ``protected``, the same behind passwords.
+
+    Webhooks prove themselves by the token where there is one, everything else by a password where there are any. What
+    changes something comes from a page of the desk's own. ``hosts``: names under which it may be asked for, so that no
+    page on the web can reach it by a name of its own that leads to loopback; None: any.
+    """
+
+    pages: ASGIApp
+    protected: ASGIApp
+    token: str | None
+    hosts: Collection[str] | None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if self.hosts is not None and (urlsplit(f"//{host}").hostname or "") not in self.hosts:
+            await _refused(421, f"asked for as {host!r}, which is none of the desk's names")(
+                scope, receive, send
+            )
+            return
+        if scope["path"] in WEBHOOKS and self.token is not None:
+            given = headers.get(b"authorization", "")
+            if not hmac.compare_digest(given.encode("latin-1"), f"Bearer {self.token}".encode()):
+                await _refused(401, "the webhook's bearer token is missing or wrong")(scope, receive, send)
+                return
+            await self.pages(scope, receive, send)
+            return
+        foreign = (
+            scope["path"] not in WEBHOOKS and scope["method"] not in _SAFE and _is_foreign(headers, host)
+        )
+        if foreign:
+            await _refused(403, "asked for by a page of another site")(scope, receive, send)
+            return
+        await self.protected(scope, receive, send)
+
+
+def _is_foreign(headers: dict[bytes, str], host: str) -> bool:
+    """By what a browser says of where a request comes from; a program says nothing."""
+    site, origin = headers.get(b"sec-fetch-site", ""), headers.get(b"origin", "")
+    if site:
+        return site not in {"same-origin", "none"}
+    return bool(origin) and urlsplit(origin).netloc != host
+
+
+def _refused(status: int, why: str) -> PlainTextResponse:
+    return PlainTextResponse(f"{why}\n", status)

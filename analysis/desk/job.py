@@ -1,0 +1,176 @@
+"""One incident's report, in a process of its own: ``python -m analysis.desk.job FOLDER``.
+
+``FOLDER/job.json`` says what is wanted. Whatever is found is put beside it, and each step is a line on standard output,
+as JSON, for the desk to pass on. A recorder that doesn't answer costs its own part and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from analysis.desk.settings import DeskSettings, WorkerSettings
+from exporter.clock import anchored_clock
+from exporter.settings import SettingsError, load
+from exporter.sources.endpoint import Endpoint, shown
+from exporter.sources.failure import ENGINE, ReadFailedError
+
+JOB, RECORDED, TRIAGE = "job.json", "recorded.om", "triage.json"
+REPORT_HTML, REPORT_JSON, REPORT_TEXT = "report.html", "report.json", "report.md"
+ENVIRONMENT_PREFIX = "THRASHOLD_DESK_"
+_OURS = (sys.executable, "-m", "thrashold")
+_TRIAGE_SECONDS, _ANALYSIS_SECONDS = 30.0, 280.0
+_MOST_LINE = 500
+_END = b"# EOF\n"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is asked of a job. ``engines``: those that the alerts name; none: all that are known.
+
+    ``config``: the desk's own settings in a file, since secrets are named there and stay there.
+    """
+
+    start: float
+    end: float
+    engines: tuple[str, ...]
+    config: str | None
+    environment: dict[str, str]
+    flags: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    worker: WorkerSettings
+    body: bytes
+
+
+def main() -> int:
+    """Gives the exit code: 0 when there is a report."""
+    folder = Path(sys.argv[1])
+    wanted = msgspec.json.decode((folder / JOB).read_bytes(), type=Wanted)
+    try:
+        settings = load(
+            DeskSettings,
+            file=Path(wanted.config) if wanted.config else None,
+            environ=wanted.environment,
+            flags=wanted.flags,
+            prefix=ENVIRONMENT_PREFIX,
+        )
+    except SettingsError as error:
+        _say(f"settings can't be read any more: {error}")
+        return 1
+    workers = [each for each in settings.workers if _concerns(each, wanted)]
+    triage = _triage_begun(workers)
+    source = _source(settings, workers, wanted, folder)
+    _triage_ended(triage, folder)
+    if source is None:
+        return 1
+    return _analysed(source, wanted, folder)
+
+
+def _concerns(worker: WorkerSettings, wanted: Wanted) -> bool:
+    return not wanted.engines or not worker.engines or not set(worker.engines).isdisjoint(wanted.engines)
+
+
+def _source(
+    settings: DeskSettings, workers: list[WorkerSettings], wanted: Wanted, folder: Path
+) -> str | None:
+    """Where history is: flight recorders, since they have each second; else the server; None, and said: nowhere."""
+    reads = asyncio.run(_pulled(workers, wanted))
+    if reads:
+        with (folder / RECORDED).open("wb") as out:
+            for read in reads:
+                out.write(read.body.removesuffix(_END))
+            out.write(_END)
+        return str(folder / RECORDED)
+    if settings.prometheus:
+        _say(f"history comes from {shown(settings.prometheus)}")
+        return settings.prometheus
+    _say(
+        "there is no history: no flight recorder of these engines answered, and no Prometheus is set; see `workers` and"
+        " `prometheus` in the desk's settings"
+    )
+    return None
+
+
+async def _pulled(workers: list[WorkerSettings], wanted: Wanted) -> list[_Read]:
+    found = await asyncio.gather(*(_one(worker, wanted) for worker in workers))
+    return [each for each in found if each is not None]
+
+
+async def _one(worker: WorkerSettings, wanted: Wanted) -> _Read | None:
+    query = urlencode({"from": f"{wanted.start:.3f}", "to": f"{wanted.end:.3f}"})
+    asked = replace(worker.sidecar, url=f"{worker.sidecar.url}?{query}")
+    endpoint = Endpoint(asked, anchored_clock(), ENGINE)
+    try:
+        reply = await endpoint.read()
+    except ReadFailedError as error:
+        _say(f"the flight recorder of {worker.name}: {error}")
+        return None
+    finally:
+        await endpoint.aclose()
+    _say(f"the flight recorder of {worker.name}: {len(reply.body) / 1e6:.1f} MB in {reply.seconds:.1f} s")
+    return _Read(worker, reply.body)
+
+
+def _triage_begun(workers: list[WorkerSettings]) -> dict[str, subprocess.Popen[bytes]]:
+    return {
+        worker.name: subprocess.Popen(  # noqa: S603 - our own command
+            [*_OURS, "triage", worker.triage, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        for worker in workers
+        if worker.triage
+    }
+
+
+def _triage_ended(begun: dict[str, subprocess.Popen[bytes]], folder: Path) -> None:
+    told: dict[str, Any] = {}
+    for engine, process in begun.items():
+        try:
+            out, _ = process.communicate(timeout=_TRIAGE_SECONDS)
+            told[engine] = json.loads(out)
+            _say(f"triage of {engine}: {told[engine].get('verdict') or told[engine].get('error')}")
+        except (subprocess.TimeoutExpired, ValueError):
+            process.kill()
+            process.wait()
+            _say(f"triage of {engine}: no answer")
+    if told:
+        (folder / TRIAGE).write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+def _analysed(source: str, wanted: Wanted, folder: Path) -> int:
+    _say("the history is analysed")
+    command = [*_OURS, "analyze", source, "--start", f"{wanted.start:.3f}", "--end", f"{wanted.end:.3f}"]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own command
+            [*command, "--out", str(folder)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_ANALYSIS_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        _say(f"the analysis took more than {_ANALYSIS_SECONDS:g} s and was given up")
+        return 1
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        _say(f"the analysis failed: {lines[-1] if lines else f'exit code {done.returncode}'}")
+        return 1
+    return 0 if (folder / REPORT_HTML).is_file() else 1
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(json.dumps(text[:_MOST_LINE]) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Writes ``docs/desk.md`` from the settings: ``python -m analysis.desk.reference docs/desk.md``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import inspect
+
+from analysis.desk.settings import DEFAULT_LISTEN, DeskSettings, WorkerSettings
+from exporter.settings_schema import environment_names
+
+_HEAD = f"""\
+# The desk
+
+Somebody is woken at 03:00 and opens a laptop. The desk has been told by the same Alertmanager, has read the flight
+recorders of the engines that the alerts name, and has the report ready: what happened, in which order, why, and how
+sure that is.
+
+```
+pip install 'thrashold[analysis]'
+thrashold desk --config desk.yaml            # then http://{DEFAULT_LISTEN}/
+```
+
+```yaml
+# desk.yaml
+data: /var/lib/thrashold/desk
+webhook_token_file: /run/secrets/webhook-token
+workers:
+  - sidecar: http://worker-7:9807            # started with --recorder; user and password as for an engine
+    engines: [worker-7]                      # as the label `engine` of their alerts has it
+    triage: http://worker-7:8000             # the engine itself, for a triage at once
+  - http://worker-8:9807                     # a sidecar's URL alone: asked about every incident
+prometheus: http://prometheus:9090           # history of engines that are not listed here
+```
+
+Alertmanager sends to `/alerts`, as the example in `deploy/prometheus/` has it (`desk` in the settings of the alerts
+says where it is), with the token:
+
+```yaml
+receivers:
+  - name: page
+    webhook_configs:
+      - url: http://desk:9808/alerts
+        send_resolved: true
+        http_config: {{authorization: {{credentials_file: /run/secrets/webhook-token}}}}
+```
+
+## What it does
+
+- **An incident** is what a cluster's alerts tell between the first that fires and the last that is over. One that
+  comes within `join_seconds` of the end goes on with it; after one that somebody has closed a new one begins. An
+  alert is known by its fingerprint and its start: told again it changes nothing, so Alertmanager may repeat itself
+  as it likes.
+- **A report** is made when an incident opens and anew when it is over, or when somebody asks for it: from the flight
+  recorders of the engines that its alerts name, else from Prometheus; from `look_back_seconds` before the first alert.
+  It is made by a process of its own, one after another. What it does is told on the page as it happens.
+- **Pages**: the list, an incident with its alerts, progress and report, on a phone too. It can be closed with a note.
+- **For programs**: `GET /api/v1/incidents`, `/api/v1/incidents/N`, `/api/v1/incidents/N/events` (server-sent events),
+  `POST .../close?note=` and `.../report`; described by `/openapi.json`.
+- **The watchdog**: when Alertmanager has sent none for five minutes the list says that alerts may not come through.
+- **Grafana**: with `grafana` set an incident is an annotation, tagged `thrashold`, from its first alert to its last.
+
+What was answered with 200 is kept in SQLite before the answer goes out: `kill -9` costs nothing of it, and a report
+that was being made is begun anew. After `keep_days` an incident that is over goes, with its files.
+
+## Who may
+
+It listens on loopback and answers to this machine's own names only. Opened to others it wants `webhook_token_file`, or
+passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before all pages; the webhook
+goes by the token where there is one. What changes something isn't taken from a page of another site.
+
+It asks nobody but the sidecars, engines, Prometheus and Grafana in its settings, whatever an alert says; it follows no
+redirect. What labels hold is text on its pages and never part of a path. A body that isn't what Alertmanager sends,
+or is larger than 8 MB, is refused with a line that says why and doesn't repeat it.
+
+## Settings
+
+Flags (`--listen`, `--data`, `--prometheus`, `--config`) go before the environment, that before the file. `sidecar` and
+`grafana` take all keys of a connection that an engine has: `basic_auth`, `bearer_token_file`, `tls`, `headers`
+([settings.md](settings.md)).
+
+| key | variable | |
+|---|---|---|
+"""
+
+
+def reference() -> str:
+    """The whole page, Markdown."""
+    variables = {
+        ".".join(map(str, key)): name for name, key, _ in environment_names(DeskSettings, "THRASHOLD_DESK_")
+    }
+    return _HEAD + "".join(
+        f"| `{path}` | {f'`{variables[path]}`' if path in variables else ''} | {meaning} |\n"
+        for path, meaning in (*_rows(DeskSettings, ""), *_rows(WorkerSettings, "workers[]."))
+    )
+
+
+def _rows(cls: type, before: str) -> Iterator[tuple[str, str]]:
+    kind = inspect.type_info(cls)
+    if not isinstance(kind, inspect.DataclassType):
+        raise TypeError(f"{cls} is not a dataclass")
+    for field in kind.fields:
+        schema = (field.type.extra_json_schema or {}) if isinstance(field.type, inspect.Metadata) else {}
+        yield before + field.name, schema["description"].replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")

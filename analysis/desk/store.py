@@ -1,0 +1,276 @@
+"""Incidents in one SQLite file: what was acknowledged is there after ``kill -9``, once and no more than once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from analysis.desk.incident import Incident, KeptAlert, Work
+from analysis.desk.webhook import Alert
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE incident (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, cluster TEXT NOT NULL, opened REAL NOT NULL, ended REAL, closed REAL,
+    note TEXT NOT NULL DEFAULT '', work TEXT NOT NULL, reported REAL
+);
+CREATE INDEX incident_cluster ON incident (cluster, number);
+CREATE TABLE alert (
+    fingerprint TEXT NOT NULL, starts REAL NOT NULL, ends REAL, labels TEXT NOT NULL, annotations TEXT NOT NULL,
+    incident INTEGER NOT NULL REFERENCES incident (number) ON DELETE CASCADE, PRIMARY KEY (fingerprint, starts)
+) WITHOUT ROWID;
+CREATE INDEX alert_incident ON alert (incident);
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, incident INTEGER NOT NULL REFERENCES incident (number) ON DELETE CASCADE,
+    at REAL NOT NULL, text TEXT NOT NULL
+);
+CREATE INDEX event_incident ON event (incident, number);
+"""
+
+
+class StoreError(Exception):
+    """A file that can't be used: one line of which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to an incident, for people to read. ``number`` rises over all incidents."""
+
+    number: int
+    incident: int
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a notification did: incidents that it opened, and those of which the last alert is over."""
+
+    opened: tuple[int, ...]
+    ended: tuple[int, ...]
+
+
+class Store:
+    """The file at ``path``, made where there is none. One desk uses it. Raises StoreError."""
+
+    def __init__(self, path: Path, cluster_labels: Sequence[str], join_seconds: float) -> None:
+        self._labels = tuple(cluster_labels)
+        self._join = join_seconds
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            # held until the end: a second desk on the same folder would tell everything twice
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._connection.execute("BEGIN IMMEDIATE")
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in _SCHEMA.strip().split(";\n"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            self._connection.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            locked = "locked" in str(error)
+            what = "another desk uses it: end that, or give another folder" if locked else f"{error}"
+            raise StoreError(f"{path}: {what}") from error
+        if version > _VERSION:
+            raise StoreError(f"{path}: written by a newer thrashold (version {version}): use that one")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def take(self, alerts: Iterable[Alert], now: float) -> Taken:
+        """Keep what a notification says, at once or not at all. What was said before changes nothing."""
+        opened: list[int] = []
+        touched: set[int] = set()
+        with self._transaction():
+            for alert in alerts:
+                number = self._keep(alert, now, opened)
+                if number is not None:
+                    touched.add(number)
+            ended = [number for number in sorted(touched) if self._ended(number, now)]
+        return Taken(tuple(opened), tuple(ended))
+
+    def _keep(self, alert: Alert, now: float, opened: list[int]) -> int | None:
+        """One alert; gives the incident that it changes."""
+        row = self._connection.execute(
+            "SELECT incident, ends FROM alert WHERE fingerprint = ? AND starts = ?",
+            (alert.fingerprint, alert.starts),
+        ).fetchone()
+        if row is not None:
+            number, ends = row
+            if ends is not None or alert.ends is None:
+                return None
+            self._connection.execute(
+                "UPDATE alert SET ends = ? WHERE fingerprint = ? AND starts = ?",
+                (alert.ends, alert.fingerprint, alert.starts),
+            )
+            self._tell(number, now, f"{_said(alert)} is over")
+            return int(number)
+        if alert.ends is not None:
+            return None  # of an alert that was never told: nothing to open an incident for
+        number = self._incident_of(alert, now, opened)
+        self._connection.execute(
+            "INSERT INTO alert VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                alert.fingerprint,
+                alert.starts,
+                None,
+                json.dumps(alert.labels, sort_keys=True),
+                json.dumps(alert.annotations, sort_keys=True),
+                number,
+            ),
+        )
+        self._connection.execute(
+            "UPDATE incident SET ended = NULL, opened = min(opened, ?) WHERE number = ?",
+            (alert.starts, number),
+        )
+        self._tell(number, now, f"{_said(alert)} fires")
+        return number
+
+    def _incident_of(self, alert: Alert, now: float, opened: list[int]) -> int:
+        cluster = json.dumps({name: alert.labels.get(name, "") for name in self._labels}, sort_keys=True)
+        row = self._connection.execute(
+            "SELECT number FROM incident WHERE cluster = ? AND closed IS NULL AND (ended IS NULL OR ended > ?)"
+            " ORDER BY number DESC LIMIT 1",
+            (cluster, now - self._join),
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
+        cursor = self._connection.execute(
+            "INSERT INTO incident (cluster, opened, work) VALUES (?, ?, ?)",
+            (cluster, alert.starts, Work.NONE.value),
+        )
+        number = int(cursor.lastrowid or 0)
+        opened.append(number)
+        return number
+
+    def _ended(self, number: int, now: float) -> bool:
+        """Whether the last of its alerts is over just now."""
+        (firing, last) = self._connection.execute(
+            "SELECT count(*) - count(ends), max(ends) FROM alert WHERE incident = ?", (number,)
+        ).fetchone()
+        if firing:
+            return False
+        self._connection.execute("UPDATE incident SET ended = ? WHERE number = ?", (last, number))
+        self._tell(number, now, "all of its alerts are over")
+        return True
+
+    def set_work(self, number: int, work: Work, reported: float | None = None) -> None:
+        """How far its report is; ``reported``: up to when the new one looks."""
+        with self._transaction():
+            self._connection.execute(
+                "UPDATE incident SET work = ?, reported = coalesce(?, reported) WHERE number = ?",
+                (work.value, reported, number),
+            )
+
+    def tell(self, number: int, at: float, text: str) -> None:
+        """Add an event."""
+        with self._transaction():
+            self._tell(number, at, text)
+
+    def close_incident(self, number: int, at: float, note: str) -> bool:
+        """By a person, with what they have to say; gives whether it was there and open."""
+        with self._transaction():
+            done = self._connection.execute(
+                "UPDATE incident SET closed = ?, note = ? WHERE number = ? AND closed IS NULL",
+                (at, note, number),
+            ).rowcount
+            if done:
+                self._tell(number, at, "closed" + (f": {note}" if note else ""))
+        return bool(done)
+
+    def forget(self, before: float) -> tuple[int, ...]:
+        """Let go of incidents that were over before then; gives their numbers."""
+        with self._transaction():
+            gone = self._connection.execute(
+                "DELETE FROM incident WHERE ended IS NOT NULL AND max(ended, coalesce(closed, 0)) < ? RETURNING number",
+                (before,),
+            ).fetchall()
+        return tuple(int(number) for (number,) in gone)
+
+    def incidents(self, most: int = 200, before: int | None = None) -> tuple[Incident, ...]:
+        """The newest first; ``before``: only those with lower numbers."""
+        rows = self._connection.execute(
+            "SELECT number FROM incident WHERE number < ? ORDER BY number DESC LIMIT ?",
+            (before or 2**62, most),
+        ).fetchall()
+        found = (self.incident(int(number)) for (number,) in rows)
+        return tuple(each for each in found if each is not None)
+
+    def incident(self, number: int) -> Incident | None:
+        """With its alerts; None: there is none of that number."""
+        row = self._connection.execute(
+            "SELECT number, cluster, opened, ended, closed, note, work, reported FROM incident WHERE number = ?",
+            (number,),
+        ).fetchone()
+        if row is None:
+            return None
+        alerts = self._connection.execute(
+            "SELECT fingerprint, starts, ends, labels, annotations FROM alert WHERE incident = ?"
+            " ORDER BY starts, fingerprint",
+            (number,),
+        )
+        kept = tuple(
+            KeptAlert(fingerprint, starts, ends, json.loads(labels), json.loads(annotations))
+            for fingerprint, starts, ends, labels, annotations in alerts
+        )
+        _, cluster, opened, ended, closed, note, work, reported = row
+        return Incident(number, json.loads(cluster), opened, ended, closed, note, Work(work), reported, kept)
+
+    def unfinished(self) -> tuple[int, ...]:
+        """Incidents whose report was asked for and isn't there: what a restart goes on with."""
+        rows = self._connection.execute(
+            "SELECT number FROM incident WHERE work IN (?, ?) ORDER BY number",
+            (Work.WAITING.value, Work.RUNNING.value),
+        )
+        return tuple(int(number) for (number,) in rows)
+
+    def events(self, incident: int, after: int = 0, most: int = 1000) -> tuple[Event, ...]:
+        """Of one incident, those with higher numbers than ``after``, in order."""
+        rows = self._connection.execute(
+            "SELECT number, incident, at, text FROM event WHERE incident = ? AND number > ? ORDER BY number LIMIT ?",
+            (incident, after, most),
+        )
+        return tuple(Event(*row) for row in rows)
+
+    def _tell(self, number: int, at: float, text: str) -> None:
+        self._connection.execute(
+            "INSERT INTO event (incident, at, text) VALUES (?, ?, ?)", (number, at, text)
+        )
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._connection)
+
+
+class _Transaction:
+    """All of it or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _said(alert: Alert) -> str:
+    subject = next(
+        (alert.labels[name] for name in ("engine", "gateway", "uuid", "source") if alert.labels.get(name)), ""
+    )
+    return " ".join(each for each in (alert.labels.get("alertname", "an alert"), subject) if each)

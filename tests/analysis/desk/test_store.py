@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.desk.incident import Work
+from analysis.desk.reference import reference
+from analysis.desk.store import Store, StoreError
+from analysis.desk.webhook import MOST_BYTES, Message, WebhookError, read
+from tests.support.desk import alert, message
+
+NOW = 1_800_000_000.0
+
+
+def store(folder: Path) -> Store:
+    return Store(folder / "desk.db", ("cluster",), 900.0)
+
+
+def told(*alerts: dict[str, Any]) -> tuple[Any, ...]:
+    return read(message(*alerts)).alerts
+
+
+def test_alerts_of_a_cluster_are_one_incident_and_each_is_kept_once(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        first = told(alert("KvThrashing", "aa", NOW, cluster="prod", engine="a"))
+        assert kept.take(first, NOW).opened == (1,)
+        assert kept.take(first, NOW + 1).opened == ()
+        more = told(
+            alert("RetryStorm", "bb", NOW + 30, cluster="prod"), alert("GpuLost", "cc", NOW, cluster="lab")
+        )
+        assert kept.take(more, NOW + 31).opened == (2,)
+        incident = kept.incident(1)
+        assert incident is not None
+        assert [each.name for each in incident.alerts] == ["KvThrashing", "RetryStorm"]
+        assert (incident.title, incident.engines, incident.state) == (
+            "KvThrashing, RetryStorm in prod",
+            ("a",),
+            "goes on",
+        )
+
+
+def test_an_incident_is_over_with_its_last_alert_and_goes_on_when_one_comes_back_soon(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p"), alert("B", "bb", NOW, cluster="p")), NOW)
+        assert kept.take(told(alert("A", "aa", NOW, NOW + 60, cluster="p")), NOW + 60).ended == ()
+        assert kept.take(told(alert("B", "bb", NOW, NOW + 90, cluster="p")), NOW + 95).ended == (1,)
+        over = kept.incident(1)
+        assert over is not None
+        assert (over.state, over.ended) == ("over", NOW + 90)
+        # the same alert anew, within a quarter of an hour: another flare of the same fire
+        assert kept.take(told(alert("A", "aa", NOW + 600, cluster="p")), NOW + 600).opened == ()
+        again = kept.incident(1)
+        assert again is not None
+        assert (again.state, len(again.alerts)) == ("goes on", 3)
+        kept.take(told(alert("A", "aa", NOW + 600, NOW + 700, cluster="p")), NOW + 700)
+        assert kept.take(told(alert("A", "aa", NOW + 9000, cluster="p")), NOW + 9000).opened == (2,)
+
+
+def test_what_was_never_told_to_fire_opens_nothing_when_it_is_over(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        assert kept.take(told(alert("A", "aa", NOW, NOW + 5, cluster="p")), NOW + 5).opened == ()
+        assert kept.incidents() == ()
+
+
+def test_one_that_is_closed_stays_closed(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p")), NOW)
+        assert kept.close_incident(1, NOW + 10, "the load test")
+        assert not kept.close_incident(1, NOW + 11, "again")
+        # said again, it is the same alert; a new one is a new incident
+        assert kept.take(told(alert("A", "aa", NOW, cluster="p")), NOW + 20).opened == ()
+        assert kept.take(told(alert("B", "bb", NOW + 20, cluster="p")), NOW + 20).opened == (2,)
+        closed = kept.incident(1)
+        assert closed is not None
+        assert (closed.state, closed.note) == ("closed", "the load test")
+
+
+def test_what_is_old_goes_with_all_of_it_and_what_goes_on_stays(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p"), alert("B", "bb", NOW, cluster="q")), NOW)
+        kept.take(told(alert("A", "aa", NOW, NOW + 5, cluster="p")), NOW + 5)
+        assert kept.forget(NOW + 5) == ()
+        assert kept.forget(NOW + 6) == (1,)
+        assert [each.number for each in kept.incidents()] == [2]
+        assert kept.events(1) == ()
+
+
+def test_a_report_that_was_begun_is_known_after_a_restart(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p"), alert("B", "bb", NOW, cluster="q")), NOW)
+        kept.set_work(1, Work.RUNNING)
+        kept.set_work(2, Work.DONE, NOW + 9)
+    with store(tmp_path) as kept:
+        assert kept.unfinished() == (1,)
+        done = kept.incident(2)
+        assert done is not None
+        assert (done.work, done.reported) == (Work.DONE, NOW + 9)
+
+
+def test_one_folder_is_of_one_desk(tmp_path: Path) -> None:
+    with store(tmp_path), pytest.raises(StoreError, match="another desk uses it"):
+        store(tmp_path)
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "desk.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StoreError, match=r"desk\.db: file is not a database"):
+        store(tmp_path)
+
+
+_DELIVERIES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from([0, 100, 200]), st.booleans()), min_size=1, max_size=25
+)
+
+
+@settings(max_examples=40)
+@given(_DELIVERIES)
+def test_however_often_and_in_whatever_order_it_is_told_an_alert_is_kept_once(
+    tmp_path_factory: pytest.TempPathFactory, deliveries: list[tuple[str, int, bool]]
+) -> None:
+    with store(tmp_path_factory.mktemp("store")) as kept:
+        for name, starts, fires in deliveries:
+            ends = None if fires else NOW + starts + 50
+            kept.take(told(alert(name, name * 2, NOW + starts, ends, cluster="p")), NOW + 300)
+        found = [each for incident in kept.incidents() for each in incident.alerts]
+        assert len({(each.fingerprint, each.starts) for each in found}) == len(found)
+        # it is there if it was ever told to fire, and over if that was told after it
+        for name in "abc":
+            for starts in (0, 100, 200):
+                said = [fires for each, at, fires in deliveries if (each, at) == (name, starts)]
+                there = [each for each in found if (each.name, each.starts) == (name, NOW + starts)]
+                assert bool(there) == (True in said)
+                if there:
+                    over = False in said[said.index(True) :]
+                    assert (there[0].ends is not None) == over
+
+
+def test_what_alertmanager_does_not_send_is_refused_without_repeating_it() -> None:
+    secret = "s3cret-value"  # noqa: S105
+    good = json.loads(message(alert("A", "aa", NOW)))
+    for change in (
+        {"version": "3"},
+        {"version": None},
+        {"alerts": secret},
+        {"alerts": [{**good["alerts"][0], "fingerprint": "../../etc/passwd"}]},
+        {"alerts": [{**good["alerts"][0], "status": secret}]},
+        {"alerts": [{**good["alerts"][0], "startsAt": "2026-01-01T00:00:00"}]},
+        {"alerts": [{**good["alerts"][0], "labels": {"a": "x" * 9000}}]},
+        {"alerts": [{**good["alerts"][0], "labels": {str(each): "" for each in range(200)}}]},
+    ):
+        with pytest.raises(WebhookError) as refused:
+            read(json.dumps(good | change).encode())
+        assert secret not in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_message_or_refused(body: bytes) -> None:
+    try:
+        assert isinstance(read(body), Message)
+    except WebhookError:
+        assert len(body) < MOST_BYTES
+
+
+def test_the_committed_page_is_fresh() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "desk.md"
+    assert page.read_text(encoding="utf-8") == reference(), "make docs"
