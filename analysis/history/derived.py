@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.frame import Key, Values, grid
+from analysis.frame import CLUSTER, Key, Values, grid
 from analysis.history.coarse import EACH_SECOND, caveats, left_out
 from analysis.history.following import Follower, followers
 from analysis.history.history import History, HistoryError
 from analysis.history.samples import Gathered, Progress
 from analysis.history.steps import whole_step
-from analysis.history.targets import CLUSTER, Kind, Target, targets_of
+from analysis.history.targets import Kind, Target, targets_of
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.sample import STALE_AFTER_SECONDS
