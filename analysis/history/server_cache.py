@@ -1,7 +1,7 @@
 """Keeps pieces that were read from a server, so that a reading that was interrupted goes on where it was.
 
 One Parquet file a piece. Only pieces that can't change any more are given to it; whoever shares a server's URL but not
-its tenant or its user doesn't share a piece. A file that can't be read is as none, and so is a folder.
+its tenant, its user or its token doesn't share a piece. A file that can't be read is as none, and so is a folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,9 @@ _REFUSED = ".refused"
 _REFUSED_SECONDS = 86_400.0
 """A server's limits may be other ones tomorrow."""
 _FORMAT = "1"
+_DIGITS = 32
+_OURS = "?" * _DIGITS + "/*.*"
+"""Files of ours in the folder of a server: whoever names a folder may have others beside them."""
 
 
 def default_folder() -> Path:
@@ -45,11 +48,8 @@ class Cache:
     """Pieces of one server in a folder. Losing any of it costs time only, so that no failure here is an error."""
 
     def __init__(self, folder: Path, server: ServerSettings) -> None:
-        who = "" if server.basic_auth is None else server.basic_auth.username
         self._root = folder
-        self._folder = folder / _digest(
-            _FORMAT, server.url, who, *(f"{k}: {v}" for k, v in sorted(server.headers.items()))
-        )
+        self._folder = folder / _digest(_FORMAT, server.url, *_who(server))
         self._broken = False
 
     def get(self, selector: str, start: int, end: int) -> Answer | None:
@@ -104,7 +104,7 @@ class Cache:
         """Take away the files of all servers that were written longest ago, until the others fit."""
         found = []
         with contextlib.suppress(OSError):
-            for path in self._root.glob("*/*.*"):
+            for path in self._root.glob(_OURS):
                 with contextlib.suppress(OSError):
                     status = path.stat()
                     found.append((status.st_mtime_ns, status.st_size, path))
@@ -118,6 +118,14 @@ class Cache:
 
     def _path(self, selector: str, start: int, end: int, suffix: str = _SUFFIX) -> Path:
         return self._folder / (_digest(selector, str(start), str(end)) + suffix)
+
+
+def _who(server: ServerSettings) -> Iterator[str]:
+    """Who asks, as far as a server may answer by it. What a file holds may be renewed: its path is who it is."""
+    yield "" if server.basic_auth is None else server.basic_auth.username
+    yield server.bearer_token or ""
+    yield from (str(path or "") for path in (server.bearer_token_file, server.tls.cert_file))
+    yield from (f"{name}: {value}" for name, value in sorted(server.headers.items()))
 
 
 def _write(answer: Answer, file: BinaryIO) -> None:
@@ -157,4 +165,4 @@ def _answer(table: pa.Table) -> Answer:
 
 
 def _digest(*texts: str) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_DIGITS]
