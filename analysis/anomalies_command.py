@@ -98,6 +98,7 @@ def _told(
     from analysis import unusual_words as words  # noqa: PLC0415 - --help needs click alone
     from analysis.fleet import FleetError, here, over  # noqa: PLC0415
     from analysis.history.history import HistoryError  # noqa: PLC0415
+    from analysis.history.reading import source_shown  # noqa: PLC0415
     from analysis.unusual import looked_at  # noqa: PLC0415
 
     function: Callable[[str], Look] = partial(
@@ -116,10 +117,11 @@ def _told(
             results, length=len(sources), label="reads and judges", file=sys.stderr, hidden=_hidden()
         ) as bar:
             for place, result in bar:
+                source = source_shown(sources[place])
                 if isinstance(result, HistoryError):
-                    problems.append((sources[place], str(result)))
+                    problems.append((source, str(result)))
                 elif isinstance(result, Exception):
-                    problems.append((sources[place], f"{sources[place]}: {type(result).__name__}: {result}"))
+                    problems.append((source, f"{source}: {type(result).__name__}: {result}"))
                 else:
                     found[place] = result
     except FleetError as error:

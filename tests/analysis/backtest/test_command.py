@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from analysis.backtest_command import backtest
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
 from exporter.derive.traffic import SEQUENCES
+from tests.support.asked_server import Reply, Request, answering
 from tests.support.prometheus import Labels, openmetrics, serving
 
 START = 1_790_000_010
@@ -247,3 +248,31 @@ def test_what_can_not_be_used_is_one_line(
     assert found.exit_code == code, found.output
     assert words in found.output
     assert found.output.count("\n") <= 2
+
+
+def _odd(reply: Reply) -> Callable[[Request], Reply]:
+    return lambda _: reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (Reply(b'{"status":"error","errorType":"execution","error":"too many"}', 422), "try a shorter range"),
+        (Reply(b'{"status":"error","errorType":"bad_data","error":"no such"}', 400), "is not taken there"),
+        (Reply(b'{"status":"success","data":[["a"],{"b":1}]}'), "is no Prometheus"),
+    ],
+)
+def test_a_server_that_does_not_say_what_it_has_is_one_line(reply: Reply, words: str) -> None:
+    with answering(_odd(reply)) as server:
+        found = run(server.url)
+        assert (found.exit_code, words in found.output) == (1, True), found.output
+        assert found.output.startswith(f"Error: {server.url}: ")
+        assert found.output.count("\n") == 1
+
+
+def test_a_server_is_one_however_its_scheme_is_spelled(server: str) -> None:
+    loud = server.replace("http", "HTTP")
+    names = ("--alert", "KvThrashing", "--json", *BOUNDS)
+    assert json.loads(run(loud, *names).output) == json.loads(run(server, *names).output)
+    refused = run("http://me:secret@127.0.0.1:1")
+    assert (refused.exit_code, "secret" in refused.output) == (1, False)

@@ -17,6 +17,7 @@ from exporter.connection_settings import BasicAuthSettings, TlsSettings
 
 URL = "http://prometheus:9090"
 SERVER = ServerSettings(URL)
+TOKENS = "one", "two"
 SAMPLES = st.lists(
     st.tuples(st.integers(0, 4_000_000_000_000), st.floats()), max_size=20, unique_by=lambda each: each[0]
 )
@@ -61,13 +62,13 @@ def test_nobody_else_gets_it(tmp_path: Path) -> None:
         ServerSettings("http://prometheus:9091"),
         ServerSettings(URL, headers={"X-Scope-OrgID": "b"}),
         ServerSettings(URL, basic_auth=BasicAuthSettings("me", "secret")),
-        ServerSettings(URL, bearer_token="one"),
+        ServerSettings(URL, bearer_token=TOKENS[0]),
         ServerSettings(URL, bearer_token_file=Path("/run/token")),
         ServerSettings(URL, tls=TlsSettings(cert_file=Path("/run/me.pem"), key_file=Path("/run/me.key"))),
     ]
     assert [Cache(tmp_path, other).get("{}", 1, 2) for other in others] == [None] * len(others)
-    Cache(tmp_path, ServerSettings(URL, bearer_token="one")).put("{}", 1, 2, one(1.0))
-    assert Cache(tmp_path, ServerSettings(URL, bearer_token="two")).get("{}", 1, 2) is None
+    Cache(tmp_path, ServerSettings(URL, bearer_token=TOKENS[0])).put("{}", 1, 2, one(1.0))
+    assert Cache(tmp_path, ServerSettings(URL, bearer_token=TOKENS[1])).get("{}", 1, 2) is None
     assert [Cache(tmp_path, SERVER).get("{}", *span) for span in ((1, 3), (0, 2))] == [None] * 2
     assert Cache(tmp_path, ServerSettings(URL + "/")).get("{}", 1, 2) is not None
 
