@@ -56,7 +56,7 @@ def test_notes_come_from_a_file(recording: str, tmp_path: Path) -> None:
         (["{recording}", "--start", "-2h"], 2, "--start: "),
         (["{recording}", "--start", "20", "--end", "10"], 2, "--start must be before --end"),
         (["{recording}", "--annotations", "{gone}"], 2, "can't be read"),
-        (["{recording}", "--start", "1000", "--end", "2000"], 1, "nothing is recorded in that range"),
+        (["{recording}", "--start", "1000", "--end", "2000"], 1, "holds nothing in that range"),
         (["{recording}", "-o", "{recording}"], 2, "is a file"),
     ],
 )
