@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.ending import leave
-from exporter.usage import UsageFailure
+from exporter.usage import FiniteRange, UsageFailure
 
 if TYPE_CHECKING:
     from analysis.unusual import Look
@@ -38,7 +38,7 @@ class Range:
 @click.option(
     "--step",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Between instants that are looked at.  [default: the source's own]",
 )
 @click.option("--json", "wants_json", is_flag=True, help="The same as one JSON object.")

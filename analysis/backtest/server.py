@@ -58,6 +58,8 @@ def backtest(  # noqa: PLR0913 -- of what, when, how often, and what befell it
 
 
 def _outcome(server: Server, asked: Asked, times: Values, ups: Ups) -> Outcome:
+    if not len(times):
+        return Outcome(asked.rule, not_said="that time is too short: the rule is never evaluated in it")
     alarms = []
     every = asked.every_seconds or (times[1] - times[0] if len(times) > 1 else 1.0)
     held: dict[Labels, NDArray[np.bool_]] = {}

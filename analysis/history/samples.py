@@ -87,8 +87,8 @@ class Gathered:
         if found is None:
             if len(self._places) >= self._max_series:
                 raise TooManySeriesError(
-                    f"{self.source}: holds more than {self._max_series:,} series; ask for fewer signals, or for more "
-                    "series with --max-series"
+                    f"{self.source}: holds more than {self._max_series:,} series; have fewer of them in it, or ask for "
+                    "fewer signals or with a larger max_series"
                 )
             found = self._places[key] = len(self._places)
         return found

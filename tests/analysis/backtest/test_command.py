@@ -234,6 +234,7 @@ def _quoted(line: str) -> str:
         (("FILE", "--sweep", "EngineDown"), 2, "only a server evaluates"),
         (("FILE", "--sweep", "RanksOutOfBalance"), 1, "holds none of"),
         (("FILE", "--sweep", "KvExhaustionNear"), 2, "the history has no"),
+        (("FILE", "--alert", "KvThrashing", "--sweep", "for=0:1e400:3"), 2, "is no time to wait"),
         (("FILE", "--rules", "x.yml"), 2, "which a server evaluates"),
         (("SERVER", "--rules", "nothing.yml"), 2, "can't be read"),
         (("http://127.0.0.1:1",), 1, "http://127.0.0.1:1"),
@@ -276,3 +277,19 @@ def test_a_server_is_one_however_its_scheme_is_spelled(server: str) -> None:
     assert json.loads(run(loud, *names).output) == json.loads(run(server, *names).output)
     refused = run("http://me:secret@127.0.0.1:1")
     assert (refused.exit_code, "secret" in refused.output) == (1, False)
+
+
+def test_numbers_that_are_none_and_times_without_an_evaluation_are_said(
+    server: str, dump: Path, tmp_path: Path
+) -> None:
+    refused = run(str(dump), "--since", "20", "--within", "nan")
+    assert (refused.exit_code, "nan is no number" in refused.output) == (2, True)
+    rules = tmp_path / "mine.yml"
+    rules.write_text("groups: [{name: mine, interval: 30s, rules: [{alert: A, expr: vector(1)}]}]")
+    short = ("--rules", str(rules), "--start", str(START + 1), "--end", str(START + 29))
+    (outcome,) = told(server, *short)["alerts"]
+    assert (outcome["tested"], "too short" in outcome["not_tested_because"]) == (False, True)
+
+
+def test_how_often_is_as_fine_as_servers_know_time(dump: Path) -> None:
+    assert told(str(dump), "--alert", "KvThrashing", "--every", "15.00049")["step_seconds"] == 15.0
