@@ -7,9 +7,10 @@ from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
 from analysis.history.history import HistoryError
+from analysis.history.samples import Samples
 from analysis.history.server_census import names_of
 from analysis.history.server_client import Client, Form, GoneError, NotTakenError, TooMuchError
-from analysis.history.server_json import Samples, UnreadableError, read_matrix
+from analysis.history.server_json import UnreadableError, read_matrix
 from analysis.history.server_settings import ServerSettings
 from exporter.settings import RefusedError
 from exporter.sources.endpoint import shown

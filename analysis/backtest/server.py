@@ -18,7 +18,7 @@ from analysis.backtest.outcome import Alarm, Backtest, Labels, Outcome
 from analysis.backtest.rule_file import Asked, RulesError
 from analysis.firing import episodes
 from analysis.frame import Values, grid
-from analysis.history.server_json import Samples
+from analysis.history.samples import Samples
 
 MOST_POINTS = 11_000
 """A series in one answer: more are refused, by Prometheus and by those that go by it."""

@@ -21,7 +21,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from analysis.frame import Key
-from analysis.history.server_json import Answer, Samples
+from analysis.history.samples import Samples
+from analysis.history.server_json import Answer
 from analysis.history.server_settings import ServerSettings
 
 MOST_BYTES = 4 << 30
@@ -88,7 +89,8 @@ class Cache:
         if self._broken:
             return
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._root, self._folder):  # nobody else needs to see whose they are
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.frame import Key
+from analysis.history.samples import Samples
 from analysis.history.server_cache import Cache, default_folder
-from analysis.history.server_json import Answer, Samples
+from analysis.history.server_json import Answer
 from analysis.history.server_settings import ServerSettings
 from exporter.connection_settings import BasicAuthSettings, TlsSettings
 
