@@ -94,12 +94,17 @@ class Tail:
 
 
 def fitted(model: KvModel, weight_bytes: float, gpu: Gpu, serving: Serving) -> Fit:
-    """``weight_bytes``: of the whole model. Raises CapacityError: it is larger than the GPUs, or nothing is left."""
+    """``weight_bytes``: of the whole model. Raises CapacityError: larger than the GPUs, nothing left, not to be cut so."""
     heads = max(kind.kv_heads for kind in model.kinds)
     tensor = serving.tensor_parallel
     if heads % tensor and tensor % heads:
         raise CapacityError(
             f"{heads} KV heads can't be divided over {tensor} GPUs: take a divisor or a multiple of {heads}"
+        )
+    layers = sum(kind.layers for kind in model.kinds) + model.stateful_layers
+    if serving.pipeline_parallel > layers:
+        raise CapacityError(
+            f"{layers} layers with a cache can't be cut into {serving.pipeline_parallel} stages: take {layers} at most"
         )
     mine = weight_bytes / serving.gpus
     kv = serving.kv_cache_bytes

@@ -175,6 +175,7 @@ def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None
         (PACKED, (), "doesn't say its bits: say --weight-dtype or --weight-gib"),
         ([], (), "is no table"),
         (LLAMA_3_8B, ("--gpu", "b17"), "no GPU 'b17' (known: h100"),
+        (LLAMA_3_8B, ("--pipeline-parallel", "33"), "can't be cut into 33 stages: take 32 at most"),
         (LLAMA_3_8B, ("--reserve-gib", "nan"), "nan is no number"),
         (LLAMA_3_8B, ("--flops-reached", "nan"), "nan is no number"),
         (LLAMA_3_8B, ("--lengths", "0"), "whole numbers above 0"),
