@@ -94,7 +94,7 @@ class Tail:
 
 
 def fitted(model: KvModel, weight_bytes: float, gpu: Gpu, serving: Serving) -> Fit:
-    """``weight_bytes``: of the whole model. Raises CapacityError: larger than the GPUs, nothing left, not to be cut so."""
+    """``weight_bytes``: of the whole model. Raises CapacityError: larger than the GPUs, nothing left, no such cut."""
     heads = max(kind.kv_heads for kind in model.kinds)
     tensor = serving.tensor_parallel
     if heads % tensor and tensor % heads:
