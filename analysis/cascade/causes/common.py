@@ -6,7 +6,7 @@ import numpy as np
 
 from alerts.causes import Cause
 from alerts.pack.cache import FULL, PREEMPTING, WAITING
-from alerts.pack.latency import TOKENS_CRAWL
+from alerts.pack.latency import FAST_BURN, TOKENS_CRAWL
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.looks import alerted, computed, holding, level, trailing_share
 from analysis.cascade.subject import Subject, Where
@@ -24,8 +24,6 @@ THRASH = PAIN | {Cause.ORPHANS, Cause.PREFILL_BLOCKING, Cause.LONG_PROMPTS}
 """What an engine that works for what it throws away leaves behind; long prompts are what filled it."""
 ELSEWHERE = THRASH | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH}
 """What the rest of a fleet comes to when some of it is gone or stands still."""
-FAST_BURN = 14.4
-"""Times a month's budget, as the pack's fastest page of an objective has it."""
 WINDOW_SECONDS = 120.0
 """Over which rates of gateways are taken, as the pack does."""
 _SLO_SECONDS = 300.0
