@@ -7,7 +7,6 @@ from collections.abc import Callable
 from alerts.conditions import Rendering
 from alerts.pack.promql import by
 from alerts.recording import Recording, RecordingGroup
-from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
 from exporter.signal import PEAK_SUFFIX, Signal
 
@@ -53,10 +52,4 @@ AT_THE_LINE = Recording(
 DOWNGRADED = Recording(
     _name(PCIE_DOWNGRADED, "count"), "GPUs whose PCIe link lost lanes or speed.", _downgraded, ()
 )
-BY_SWAP = Recording(
-    _name(SWAP_SHARE, "max"),
-    "The largest share of PCIe bytes that swap has on an engine.",
-    _largest(SWAP_SHARE, ()),
-    (),
-)
-LINKS = RecordingGroup((BUSIEST, AT_THE_LINE, DOWNGRADED, BY_SWAP), EVERY_SECONDS)
+LINKS = RecordingGroup((BUSIEST, AT_THE_LINE, DOWNGRADED), EVERY_SECONDS)

@@ -3,7 +3,8 @@
     look = Look(Rendering(), follows=("engine",))
     look.gauge(KV_USAGE, peak=True).across("max", "engine")
 
-Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped. Gauges are
+Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped; of a source
+one for each sidecar that reads it. Gauges are
 read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one
 zooms out, and what is gone is gone after a minute.
 """
@@ -14,12 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from alerts.conditions import Rendering
+from alerts.pack.promql import REMEMBERED, Where
 from alerts.recording import Recording
 from exporter.derive.inventory import ENGINE_GPU_INFO
-from exporter.signal import PEAK_SUFFIX, Kind, Signal
+from exporter.signal import PEAK_SUFFIX, Kind, Scope, Signal
 
-Where = tuple[tuple[str, str], ...]
 WINDOW = "$__rate_interval"
+INSTANCE = "instance"
+"""Of the sidecar. Each reads sources of its own, which bear the same names: every one has an ``nvml``."""
 MODEL = "model_name"
 """A label that says nothing beside the engine's: no grouping keeps it."""
 
@@ -55,6 +58,10 @@ class Expression:
         """1 where it is so, 0 where it isn't, and absent where nothing is known."""
         return replace(self, text=f"({self.text}) {operator} bool {limit:g}")
 
+    def only(self, operator: str, limit: float) -> Expression:
+        """Those of which it is so."""
+        return replace(self, text=f"({self.text} {operator} {limit:g})")
+
     def otherwise(self, other: Expression) -> Expression:
         """Itself, and ``other`` where it has no series of the same labels."""
         return replace(
@@ -65,9 +72,11 @@ class Expression:
         """Multiplied."""
         return replace(self, text=f"({self.text}) * {factor:g}")
 
-    def negative(self) -> Expression:
-        """Below the axis."""
-        return replace(self, text=f"-({self.text})")
+    def weighed(self, weight: Expression) -> Expression:
+        """Multiplied with what has the same labels."""
+        return replace(
+            self, text=f"({self.text}) * ({weight.text})", signals=_merged(self.signals, weight.signals)
+        )
 
     def among(self, chosen: Expression) -> Expression:
         """Those of whom ``chosen`` has a series."""
@@ -138,6 +147,21 @@ class Look:
         """A counter's rise. Raises ValueError."""
         return self._risen("increase", signal, where, window)
 
+    def counted(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
+        """What a counter counted within a window, in whole numbers. Raises ValueError.
+
+        For what is rare: ``increase`` spreads one event over more than there was, and misses the first of a label
+        whose series begins with it.
+        """
+        _counts(signal)
+        selector = self.selector(signal.full_name, signal, where)
+        now, before = (
+            self._single("max", f"last_over_time({selector}{window_and_offset})", signal, where)
+            for window_and_offset in (f"[{window}]", f"[{REMEMBERED}] offset {window}")
+        )
+        # lower than before: it began anew, and has counted since
+        return replace(now, text=f"(({now.text}) - ({before.text}) >= 0 or {now.text})")
+
     def of_engines(self, of_gpu: Expression) -> Expression:
         """What is known of GPUs, as of the engines that run on them: ``engine`` is a label more."""
         clusters = self.rendering.cluster_labels
@@ -151,8 +175,7 @@ class Look:
         )
 
     def _risen(self, function: str, signal: Signal, where: Where, window: str) -> Expression:
-        if signal.kind is not Kind.COUNTER:
-            raise ValueError(f"{signal.full_name} is a gauge: it has no rate")
+        _counts(signal)
         return self._single(
             "max", f"{function}({self.selector(signal.full_name, signal, where)}[{window}])", signal, where
         )
@@ -165,7 +188,8 @@ class Look:
     def _single(self, operator: str, text: str, signal: Signal, where: Where) -> Expression:
         said = dict(where)
         own = tuple(label for label in signal.label_names if label != MODEL and label not in said)
-        labels = (*own, *(label for label in self.follows if label == "instance"))
+        told_apart = signal.scope is Scope.SOURCE or INSTANCE in self.follows
+        labels = (*own, INSTANCE) if told_apart else own
         clusters = self.rendering.cluster_labels
         by = ", ".join((*clusters, *labels))
         return Expression(f"{operator} by ({by}) ({text})", (signal,), labels, clusters)
@@ -174,7 +198,7 @@ class Look:
         """The series of a signal that the board's variables pick."""
         parts = [self.rendering.selector] if self.rendering.selector else []
         parts += [f'{label}=~"${label}"' for label in self.rendering.cluster_labels]
-        known = (*signal.label_names, "instance")
+        known = (*signal.label_names, INSTANCE)
         parts += [f'{label}=~"${label}"' for label in self.follows if label in known]
         parts += [f'{label}="{value}"' for label, value in where]
         return f"{name}{{{','.join(parts)}}}"
@@ -200,6 +224,11 @@ def interpolated(text: str, variables: Mapping[str, str], window: str) -> str:
     for name in sorted(variables, key=len, reverse=True):
         text = text.replace(f"${name}", variables[name])
     return text
+
+
+def _counts(signal: Signal) -> None:
+    if signal.kind is not Kind.COUNTER:
+        raise ValueError(f"{signal.full_name} is a gauge: it has no rate")
 
 
 def _merged(one: tuple[Signal, ...], other: tuple[Signal, ...]) -> tuple[Signal, ...]:
