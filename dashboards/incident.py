@@ -12,7 +12,7 @@ from dashboards.incident_clients import head_of_line, latency, orphans, retries
 from dashboards.incident_memory import cache, demand, pcie, ping_pong, swap
 from dashboards.panels import Visual
 from dashboards.queries import Look
-from dashboards.shape import Unit, above, beyond
+from dashboards.shape import Unit, above, beyond, proven
 from dashboards.tables import column, worst_engines
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.headroom import DEMAND
@@ -52,7 +52,11 @@ def _engines(context: Context, look: Look) -> Visual:
         column(look.gauge(KV_USAGE), "KV in use", Unit.RATIO, above(bad=lines.kv_usage_full_ratio), 0),
         column(look.gauge(SWAPPED), "Swapped out", Unit.COUNT, beyond(lines.swapped_sequences), 0),
         column(
-            look.gauge(PINGPONG), "Preempted again", Unit.RATIO, above(bad=lines.repeat_preemption_ratio), 0
+            look.gauge(PINGPONG),
+            "Preempted again",
+            Unit.RATIO,
+            proven(lines.repeat_preemption_ratio, "text"),
+            0,
         ),
         column(look.gauge(TPOT_P99), "TPOT p99", Unit.SECONDS, waits, 2),
         column(look.gauge(TOKEN_INTERVAL), "Mean gap", Unit.SECONDS, waits, 2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.context import Context
 from dashboards.incident_link import MORE, OTHER, TYPICAL, WORST, Pair, count, pair
 from dashboards.queries import Look
-from dashboards.shape import NEUTRAL, Query, Unit, above, beyond
+from dashboards.shape import NEUTRAL, Query, Unit, above, beyond, proven
 from dashboards.wording import DIRECTIONS
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.blocks import KV_USAGE
@@ -147,6 +147,7 @@ def ping_pong(context: Context, look: Look, place: int) -> Pair:
     repeats = look.gauge(PINGPONG)
     wasted = look.gauge(WASTED_WORK)
     preempted = look.gauge(PREEMPTION_RATE).across("sum")
+    limit = context.lines.repeat_preemption_ratio
     thrashing = look.gauge(THRASHING).across("max", "engine")
     return pair(
         place,
@@ -154,7 +155,12 @@ def ping_pong(context: Context, look: Look, place: int) -> Pair:
         Unit.RATIO,
         (
             Query(wasted.across("max"), context.legend(said="most"), decimals=0),
-            Query(repeats.across("max"), context.legend(said="preempted again, at least"), decimals=0),
+            Query(
+                repeats.across("max"),
+                context.legend(said="preempted again, at least"),
+                lines=proven(limit),
+                decimals=0,
+            ),
             count(context, thrashing, "engines thrash"),
         ),
         (
@@ -170,6 +176,6 @@ def ping_pong(context: Context, look: Look, place: int) -> Pair:
         ),
         do="0 % means not proven, never healthy. Where most work is done twice, fewer sequences make more tokens: clamp"
         " the gateway, docs/runbooks/KvThrashing.md.",
-        lines=above(bad=context.lines.repeat_preemption_ratio),
+        lines=above(bad=limit),
         most=1,
     )

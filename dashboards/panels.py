@@ -237,7 +237,7 @@ def _visual(
         overrides=[override for index in range(len(queries)) for override in override_of(index, queries)],
         targets=[
             core.Target(
-                expr=query.expression.text,
+                expr=query.expression.now if instant else query.expression.text,
                 legendFormat="" if as_table else query.legend,
                 refId=reference(index),
                 instant=instant,

@@ -6,7 +6,7 @@
 Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped; of a source
 one for each sidecar that reads it. Gauges are
 read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one
-zooms out, and what is gone is gone after a minute.
+zooms out, and what is gone is gone after a minute. Where one value is shown the window is the alerts' own.
 """
 
 from __future__ import annotations
@@ -29,12 +29,21 @@ MODEL = "model_name"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """PromQL, the signals in it, and the labels of its series beside the cluster's."""
+    """PromQL, the signals in it, and the labels of its series beside the cluster's.
+
+    ``lookback``: how far back is still now, as alerts have it.
+    """
 
     text: str
     signals: tuple[Signal, ...]
     labels: tuple[str, ...]
     clusters: tuple[str, ...]
+    lookback: str = WINDOW
+
+    @property
+    def now(self) -> str:
+        """Its text where it is asked for once: a window that grows with the zoom would call an hour ago now."""
+        return self.text.replace(WINDOW, self.lookback)
 
     def across(self, operator: str, *labels: str) -> Expression:
         """Aggregated to fewer labels. Raises ValueError for one that it hasn't got."""
@@ -137,7 +146,7 @@ class Look:
         # of models apart as well as together: what is summed is told apart by the model first
         kept = ", ".join((*clusters, *(label for label in recording.labels if label not in dict(where))))
         text = f"{over} by ({kept}) ({over}_over_time({recording.name}{{{','.join(parts)}}}[{WINDOW}]))"
-        return Expression(text, signals, labels, clusters)
+        return Expression(text, signals, labels, clusters, self.rendering.lookback)
 
     def rate(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
         """A counter's rise a second. Raises ValueError."""
@@ -172,6 +181,7 @@ class Look:
             _merged(of_gpu.signals, owned.signals),
             owned.labels,
             clusters,
+            self.rendering.lookback,
         )
 
     def _risen(self, function: str, signal: Signal, where: Where, window: str) -> Expression:
@@ -192,7 +202,9 @@ class Look:
         labels = (*own, INSTANCE) if told_apart else own
         clusters = self.rendering.cluster_labels
         by = ", ".join((*clusters, *labels))
-        return Expression(f"{operator} by ({by}) ({text})", (signal,), labels, clusters)
+        return Expression(
+            f"{operator} by ({by}) ({text})", (signal,), labels, clusters, self.rendering.lookback
+        )
 
     def selector(self, name: str, signal: Signal, where: Where = ()) -> str:
         """The series of a signal that the board's variables pick."""

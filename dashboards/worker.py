@@ -130,6 +130,6 @@ def _states(look: Look) -> tuple[Visual, ...]:
     # lanes are colored by what they say
     lanes = [replace(query, color=None) for query in queries]
     return (
-        state_timeline("States", *lanes, do=do, size=(12, 6)),
-        time_series("States: 1 while it is so, else 0", Unit.COUNT, *queries, do=do, size=(12, 6), most=1),
+        state_timeline("States", *lanes, do=do, size=(12, 8)),
+        time_series("States: 1 while it is so, else 0", Unit.COUNT, *queries, do=do, size=(12, 8), most=1),
     )

@@ -58,9 +58,12 @@ def has_targets(panel: Panel) -> Iterator[str]:
 def rate_interval(panel: Panel) -> Iterator[str]:
     """Windows follow the scrape interval and the zoom.
 
-    Burn rates of objectives are over fixed windows by definition.
+    Burn rates of objectives are over fixed windows by definition, and what is asked once is of now, however far one
+    zooms out.
     """
     for target in tables(panel, "targets"):
+        if target.get("instant"):
+            continue
         text = str(target.get("expr", ""))
         for window in _RATE.findall(text):
             if window != "$__rate_interval" and not _OF_OBJECTIVES.search(text):

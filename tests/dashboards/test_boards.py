@@ -160,6 +160,20 @@ def test_states_are_told_as_lines_too() -> None:
     assert all([target["expr"] for target in lane["targets"]] in drawn for lane in lanes)
 
 
+def test_a_number_is_of_now_however_far_one_zooms_out() -> None:
+    """Grafana's windows grow with the time that is shown: of 30 days, to an hour."""
+    pack = replace(PLAIN, lookback="2m")
+    asked = [
+        target
+        for board in boards(pack).values()
+        for panel in panels_of(board.to_json())
+        for target in panel["targets"]
+    ]
+    for target in asked:
+        assert ("$__" in target["expr"]) <= target["range"], target["expr"]
+    assert any("[2m]" in target["expr"] for target in asked if target["instant"])
+
+
 def test_what_is_recorded_is_asked_for_no_more_often_than_it_is_there() -> None:
     """Two values in each window, also where a Prometheus scrapes each second and Grafana knows of it."""
     every = {each.name: group.every_seconds for group in RECORDINGS.values() for each in group.recordings}
