@@ -37,6 +37,7 @@ bench: $(STAMP)
 
 eval: $(STAMP)
 	$(BIN)/python -m tests.evaluation
+	$(BIN)/python -m tests.evaluation.detection --if-there
 
 # SEEDS of each scenario; TOOLS=--tools installs and asks tools of others too
 SEEDS ?= 2
@@ -70,6 +71,7 @@ docs: $(STAMP)
 	$(BIN)/python -m alerts.runbooks_index docs/runbooks/README.md
 	$(BIN)/python -m alerts.lint.reference docs/lint/README.md
 	$(BIN)/python -m analysis.desk.reference docs/desk.md
+	$(BIN)/python -m analysis.cascade.reference docs/causes.md
 
 clean:
 	rm -rf .venv .boards .real_engine .real_gpu .bench-peers build dist ./*.egg-info

@@ -19,11 +19,15 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
+    "anomalies": Part(
+        "analysis.anomalies_command", "anomalies", "Say what was unusual in a history, and when."
+    ),
     "backtest": Part("analysis.backtest_command", "backtest", "Say when alerts would have fired on history."),
     "dashboards": Part("dashboards.command", "dashboards", "Render and check Grafana's boards."),
     "desk": Part("analysis.desk.command", "desk", "Hear Alertmanager, and have an incident's report ready."),
     "drill": Part("drill.command", "drill", "Let a simulated fleet fail, with known truth."),
     "exporter": Part("exporter.command", "exporter", "Watch engines and serve their signals, once a second."),
+    "plan": Part("analysis.plan_command", "plan_command", "Say what of a model fits on a GPU."),
     "probe": Part("exporter.probe_command", "probe", "Put the probe where an engine finds it."),
     "recorder": Part(
         "exporter.recorder_command", "recorder", "Work with what the flight recorder has recorded."

@@ -43,7 +43,9 @@ class Alert:
     ``summary`` is one line with Prometheus's templates, ``meaning`` what it says to somebody who sees it for the first
     time. ``quiet_under``: names of alerts that explain this one where both are about the same subject; then this one
     isn't sent. ``consequence_of``: names of alerts that explain it wherever in the cluster they are: an engine that
-    stops leaves its load to the others. ``worst`` adds to the description whom the labels don't name: a template that
+    stops leaves its load to the others. ``brought_by``: names of alerts that may bring it about in their cluster, and
+    under which it is sent all the same: they don't say enough of what users suffer. ``counts``: names of alerts that it
+    is the number of. ``worst`` adds to the description whom the labels don't name: a template that
     asks Prometheus while the alert fires. Raises ValueError.
     """
 
@@ -57,6 +59,8 @@ class Alert:
     keep_firing_seconds: int = 120
     quiet_under: tuple[str, ...] = ()
     consequence_of: tuple[str, ...] = ()
+    brought_by: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
     worst: Callable[[Rendering], str] | None = None
 
     def __post_init__(self) -> None:

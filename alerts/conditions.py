@@ -12,7 +12,7 @@ leaf false, as a series that isn't there gives nothing in PromQL. Values may be 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import eq, ge, gt, le, lt
 from typing import Any, Protocol
 
@@ -132,9 +132,13 @@ class Compare:
         """What the number is compared with."""
         return float(getattr(thresholds, self.limit)) if isinstance(self.limit, str) else self.limit
 
+    def line(self, rendering: Rendering) -> str:
+        """What the number is held to, as PromQL has it behind the number."""
+        return f"{self.operator} {number(self.bound(rendering.thresholds))}"
+
     def promql(self, rendering: Rendering) -> str:
         """See Condition."""
-        line = f"{self.operator} {number(self.bound(rendering.thresholds))}"
+        line = self.line(rendering)
         # the largest is above a line where any is: series that aren't needn't be grouped, which is most of the work
         if self.operator in _ABOVE:
             return self.reading.promql(rendering, line)
@@ -229,13 +233,9 @@ class Unless:
 
 @dataclass(frozen=True, slots=True)
 class OnGpus:
-    """A condition of GPUs, told of the engines that run on them: true of any of an engine's GPUs.
-
-    ``record``: the series that it is recorded under, since there are many GPUs and each is joined with its engine.
-    """
+    """A condition of GPUs, told of the engines that run on them: true of any of an engine's GPUs."""
 
     of_gpu: Compare
-    record: str = ""
 
     def __post_init__(self) -> None:
         if self.of_gpu.scope is not Scope.GPU:
@@ -248,10 +248,6 @@ class OnGpus:
 
     def promql(self, rendering: Rendering) -> str:
         """See Condition."""
-        return self.record if rendering.recorded and self.record else self.joined(rendering)
-
-    def joined(self, rendering: Rendering) -> str:
-        """The same of what was scraped, whatever is recorded."""
         clusters = rendering.cluster_labels
         owned = f"last_over_time({ENGINE_GPU_INFO.full_name}{rendering.matchers()}[{rendering.lookback}])"
         on = ", ".join((*clusters, "uuid"))
@@ -261,6 +257,37 @@ class OnGpus:
     def holds(self, values: Values, thresholds: Thresholds) -> Truth:
         """See Condition."""
         return self.of_gpu.holds(values, thresholds)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A condition that several alerts share: recorded under ``record``, so that what it reads is read once.
+
+    Recorded are the subjects of which it is true, with its value, and no others.
+    """
+
+    of: Condition
+    record: str
+
+    @property
+    def scope(self) -> Scope:
+        """See Condition."""
+        return self.of.scope
+
+    def promql(self, rendering: Rendering) -> str:
+        """See Condition."""
+        if not rendering.recorded:
+            return self.of.promql(rendering)
+        # a comparison that is true already tells linters and people what the series is
+        return f"{self.record} {self.of.line(rendering)}" if isinstance(self.of, Compare) else self.record
+
+    def raw(self, rendering: Rendering) -> str:
+        """The same of what was scraped, whatever is recorded."""
+        return self.of.promql(replace(rendering, recorded=False))
+
+    def holds(self, values: Values, thresholds: Thresholds) -> Truth:
+        """See Condition."""
+        return self.of.holds(values, thresholds)
 
 
 def readings(condition: Condition) -> tuple[Reading, ...]:
@@ -274,6 +301,8 @@ def leaves(condition: Condition) -> tuple[Compare, ...]:
         return (condition,)
     if isinstance(condition, OnGpus):
         return (condition.of_gpu,)
+    if isinstance(condition, Recorded):
+        return leaves(condition.of)
     if isinstance(condition, All | Either | Unless):
         return tuple(leaf for part in condition.parts for leaf in leaves(part))
     raise TypeError(f"{type(condition).__name__} is no condition of this file")

@@ -37,6 +37,10 @@ def explained(alert: Alert, settings: PackSettings) -> str:
         lines += _labelled("quiet under", ", ".join(alert.quiet_under))
     if alert.consequence_of:
         lines += _labelled("follows", ", ".join(alert.consequence_of))
+    if alert.brought_by:
+        lines += _labelled("brought by", ", ".join(alert.brought_by))
+    if alert.counts:
+        lines += _labelled("counts", ", ".join(alert.counts))
     lines += [*_compared(alert), *_set(alert, settings)]
     return "\n".join([*lines, "", textwrap.indent(made["expr"], "    ")])
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from alerts.conditions import Rendering
+from alerts.conditions import Recorded, Rendering
 
 _NAME = re.compile(r"[a-z_]+:thrashold_[a-z0-9_]+:[a-z0-9_]+")
 
@@ -35,13 +35,24 @@ class Recording:
         """Its expression."""
         return self.write(rendering)
 
+    def read(self, rendering: Rendering) -> str:
+        """How others read it: by its name, or by its expression where nothing is recorded."""
+        return self.name if rendering.recorded else self.promql(rendering)
+
+
+def recording(shared: Recorded, meaning: str) -> Recording:
+    """What is recorded of a condition that alerts share."""
+    return Recording(shared.record, meaning, shared.raw, shared.scope.labels)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordingGroup:
     """Recorded one after the other, so that later ones may read earlier ones.
 
-    ``every_seconds``: how often; None: as often as Prometheus evaluates rules.
+    ``every_seconds``: how often; None: as often as Prometheus evaluates rules. ``before``: a group of alerts that it
+    stands at the head of instead of being one by itself, so that they read it at the same instant.
     """
 
     recordings: tuple[Recording, ...]
     every_seconds: int | None = None
+    before: str = ""

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from alerts.conditions import Rendering
 from alerts.pack.promql import by
 from alerts.recording import Recording, RecordingGroup
+from alerts.recording_gpus import SATURATED
+from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
 from exporter.signal import PEAK_SUFFIX, Signal
 
-EVERY_SECONDS = 30
+EVERY_SECONDS = 60
+"""A twin has the maximum of a minute, so that nothing is lost."""
 
 
 def _name(signal: Signal, operation: str, more: str = "") -> str:
@@ -29,8 +32,16 @@ def _largest(signal: Signal, labels: tuple[str, ...]) -> Callable[[Rendering], s
 
 
 def _above(rendering: Rendering) -> str:
-    limit = rendering.thresholds.pcie_saturation_ratio
-    return f"sum by ({by(rendering, ())}) ({_each(rendering, PCIE_SATURATION, ('uuid',))} > bool {limit:g})"
+    """Of what alerts have recorded already, which is nothing where no link is full: 0 where links are known at all."""
+    group = by(rendering, ())
+    return f"count by ({group}) ({SATURATED.record})\nor on ({group})\n0 * max by ({group}) ({BUSIEST.name})"
+
+
+def _by_swap(rendering: Rendering) -> str:
+    """Of engines at the line alone: all of next to nothing is a share of 1 too."""
+    on = by(rendering, SATURATED.scope.labels)
+    shares = _each(rendering, SWAP_SHARE, SATURATED.scope.labels)
+    return f"max by ({by(rendering, ())}) ({shares} and on ({on}) {SATURATED.record})"
 
 
 def _downgraded(rendering: Rendering) -> str:
@@ -45,11 +56,18 @@ BUSIEST = Recording(
 )
 AT_THE_LINE = Recording(
     _name(PCIE_SATURATION, "count", "_above"),
-    "GPUs with a PCIe link above `pcie_saturation_ratio` within a minute.",
+    "Engines with a PCIe link above `pcie_saturation_ratio`.",
     _above,
     (),
 )
 DOWNGRADED = Recording(
     _name(PCIE_DOWNGRADED, "count"), "GPUs whose PCIe link lost lanes or speed.", _downgraded, ()
 )
-LINKS = RecordingGroup((BUSIEST, AT_THE_LINE, DOWNGRADED), EVERY_SECONDS)
+BY_SWAP = Recording(
+    _name(SWAP_SHARE, "max", "_above"),
+    "The largest share of PCIe bytes that swap has on an engine with a link above `pcie_saturation_ratio`; absent while"
+    " there is none.",
+    _by_swap,
+    (),
+)
+LINKS = RecordingGroup((BUSIEST, AT_THE_LINE, DOWNGRADED, BY_SWAP), EVERY_SECONDS)

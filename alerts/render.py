@@ -52,9 +52,11 @@ def alertmanager_file(settings: PackSettings) -> str:
 
 def _groups(settings: PackSettings) -> list[dict[str, Any]]:
     """What is recorded stands before the alerts that read it, in one file, so that nobody has only half of it."""
-    groups = [recording_group(name, settings) for name in RECORDINGS]
+    groups = [recording_group(name, settings) for name, group in RECORDINGS.items() if not group.before]
     for name, alerts in GROUPS.items():
-        rules = [rule(alert, settings) for alert in alerts if not settings.of(alert.name).disabled]
+        heads = (head for head, group in RECORDINGS.items() if group.before == name)
+        rules = [each for head in heads for each in recording_group(head, settings)["rules"]]
+        rules += [rule(alert, settings) for alert in alerts if not settings.of(alert.name).disabled]
         if rules:
             groups.append({"name": _PREFIX + name, "rules": rules})
     return groups

@@ -240,6 +240,15 @@ class Thresholds:
             " of objectives want a miss in seven: fewer engines than one in twenty can't be why."
         ),
     ] = 0.05
+    capacity_gone_ratio: Annotated[
+        float,
+        _Ratio,
+        Meta(
+            description="Share of a fleet's engines that are down, from which somebody is woken. A tenth of the load is"
+            " what takes pools that were calm (0.80) to where they are full (0.90); one of a thousand is for the"
+            " morning, one of two is not."
+        ),
+    ] = 0.1
     gateway_reject_seconds: Annotated[
         float,
         _Seconds,

@@ -4,47 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from alerts.alert import Expression
 from alerts.pack_settings import PackSettings
-from analysis.backtest import as_json, frames, text
-from analysis.backtest.asked import axes_of, chosen, grids, series_names
+from analysis.backtest import as_json, run, text
 from analysis.backtest.frames import Ups
-from analysis.backtest.outcome import Backtest, Moment
-from analysis.backtest.sweep import SweepError, Swept, sweep
-from analysis.history.history import History, HistoryError
+from analysis.backtest.outcome import Moment
+from analysis.backtest.run import Asked
+from analysis.history.history import HistoryError
 from exporter.recorder_command import Instant
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
-
-PARSER = "promql_parser"
-_DAY_SECONDS = 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The command line."""
-
-    source: str
-    start: float | None
-    end: float | None
-    every_seconds: float
-    alerts: tuple[str, ...]
-    settings: PackSettings
-    moment: Moment
-    ups: Ups
-
-    @property
-    def is_server(self) -> bool:
-        return self.source.startswith(("http://", "https://"))
 
 
 @click.command()
@@ -136,11 +109,12 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
 ) -> None:
     """Say when each alert would have fired: with its for, keep_firing_for, lookback and what restarts restore.
 
-    SOURCE is history: a recorder's file, or the URL of a Prometheus-compatible server, which evaluates PromQL itself.
+    SOURCE is history: a recorder's file, a dump in OpenMetrics, Parquet, the folder of a drill's run, or the URL of a
+    Prometheus-compatible server, which evaluates PromQL itself.
     """
     if start is not None and end is not None and start >= end:
         raise UsageFailure("--start must be before --end")
-    asked = _Asked(
+    asked = Asked(
         source,
         start,
         end,
@@ -161,8 +135,10 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
         raise click.ClickException(str(error)) from error
 
 
-def _show(asked: _Asked, rules_file: Path | None, html_file: Path | None, *, wants_json: bool) -> None:
-    tested, history = _tested(asked, rules_file)
+def _show(asked: Asked, rules_file: Path | None, html_file: Path | None, *, wants_json: bool) -> None:
+    tested, history = run.tested(asked, rules_file)
+    if html_file is not None and history is None:
+        history = run.drawn(asked, tested)
     if asked.alerts and all(outcome.not_said for outcome in tested.outcomes):
         raise UsageFailure(
             "; ".join(f"{outcome.rule.name}: {outcome.not_said}" for outcome in tested.outcomes)
@@ -178,33 +154,8 @@ def _show(asked: _Asked, rules_file: Path | None, html_file: Path | None, *, wan
         click.echo(line)
 
 
-def _show_sweeps(asked: _Asked, sweeps: Sequence[str], html_file: Path | None, *, wants_json: bool) -> None:
-    wanted = grids(sweeps, asked.alerts)
-    history = _history(asked, series_names(alert for alert, _ in wanted))
-    subjects = frames.subjects_of(history, asked.settings)
-    found: list[Swept] = []
-    for grid in wanted:
-        alert = grid[0]
-        assert not isinstance(alert.condition, Expression)  # noqa: S101 - grids refuses those
-        lacks = subjects.missing(alert.condition)
-        if lacks:
-            raise UsageFailure(f"{alert.name}: the history has no {', '.join(lacks)}")
-        axes = axes_of(grid, asked.settings, subjects)
-        try:
-            with _Progress(alert.name) as tell:
-                found.append(
-                    sweep(
-                        alert,
-                        axes,
-                        subjects,
-                        asked.settings,
-                        moment=asked.moment,
-                        ups=asked.ups,
-                        progress=tell,
-                    )
-                )
-        except SweepError as error:
-            raise UsageFailure(str(error)) from error
+def _show_sweeps(asked: Asked, sweeps: Sequence[str], html_file: Path | None, *, wants_json: bool) -> None:
+    found, history = run.swept(asked, sweeps)
     if html_file is not None:
         from analysis.backtest.page import sweep_page  # noqa: PLC0415 - charts take a second to load
 
@@ -224,66 +175,6 @@ def _show_sweeps(asked: _Asked, sweeps: Sequence[str], html_file: Path | None, *
             click.echo(line)
 
 
-def _tested(asked: _Asked, rules_file: Path | None) -> tuple[Backtest, History | None]:
-    """What was found, and the signals it was found in where they were read."""
-    if asked.is_server:
-        return _on_server(asked, rules_file), None
-    if rules_file is not None:
-        raise UsageFailure(
-            f"--rules are PromQL, which a server evaluates, and {asked.source} is none: let Prometheus have it"
-            " (`thrashold recorder export` and promtool tsdb create-blocks-from openmetrics) and give its URL"
-        )
-    alerts = chosen(asked.alerts, asked.settings)
-    history = _history(asked, series_names(alerts))
-    with _Progress("backtest") as progress:
-        return frames.backtest(history, alerts, asked.settings, ups=asked.ups, progress=progress), history
-
-
-def _on_server(asked: _Asked, rules_file: Path | None) -> Backtest:
-    if find_spec(PARSER) is None:
-        raise click.ClickException("PromQL is read with promql-parser: pip install 'thrashold[lint]'")
-    # what needs the extra is loaded where it is used
-    from analysis.backtest import server  # noqa: PLC0415
-    from analysis.backtest.asking import Server  # noqa: PLC0415
-    from analysis.backtest.pack_rules import pack_rules  # noqa: PLC0415
-    from analysis.backtest.rule_file import RulesError, check_names, read_rule_file  # noqa: PLC0415
-
-    end = time.time() if asked.end is None else asked.end
-    start = end - _DAY_SECONDS if asked.start is None else asked.start
-    if start >= end:
-        raise UsageFailure("--start must be before --end")
-    try:
-        own = None if rules_file is None else read_rule_file(rules_file, asked.alerts)
-        alerts = () if own is not None else chosen(asked.alerts, asked.settings)
-        there = Server(asked.source)
-        names = there.names(start, end)
-        if own is None:
-            rules, left_out = pack_rules(alerts, asked.settings, names, there.shown)
-        else:
-            rules, left_out = own.asked, ()
-            check_names(own, names, there.shown)
-        with _Progress("backtest") as progress:
-            tested = server.backtest(
-                there,
-                rules,
-                start,
-                end,
-                every_seconds=asked.every_seconds,
-                cluster_labels=asked.settings.cluster_labels,
-                ups=asked.ups,
-                progress=progress,
-            )
-    except RulesError as error:
-        raise UsageFailure(str(error)) from error
-    return server.with_left_out(tested, left_out)
-
-
-def _history(asked: _Asked, names: frozenset[str]) -> History:
-    from analysis.history.recorded import recorded  # noqa: PLC0415
-
-    return recorded(Path(asked.source), asked.start, asked.end, step_seconds=asked.every_seconds, names=names)
-
-
 def _settings(file: Path | None) -> PackSettings:
     try:
         return load(PackSettings, file=file, environ=os.environ, prefix="THRASHOLD_ALERTS_")
@@ -297,22 +188,3 @@ def _write(path: Path, page: str) -> None:
     except OSError as error:
         raise click.ClickException(f"can't write {path}: {error.strerror}") from error
     click.echo(f"wrote {path}", err=True)
-
-
-class _Progress:
-    """One line on a terminal that is written over, and nothing anywhere else."""
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._shown = sys.stderr.isatty()
-
-    def __enter__(self) -> Callable[[str], None]:
-        return self._tell
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-    def _tell(self, what: str) -> None:
-        if self._shown:
-            click.echo(f"\r\x1b[K{self._title}: {what}", nl=False, err=True)

@@ -137,7 +137,8 @@ def _restored(
     grace = round(restoring.grace_seconds * _MILLISECONDS)
     if written is None or wait < grace or len(times) < _RESTORES_AFTER:
         return None
-    now = int(times[_RESTORES_AFTER - 1])
+    # it restores when that evaluation is done, which is a moment later
+    now = int(times[_RESTORES_AFTER - 1]) + 1
     if now - written.at > round(restoring.outage_seconds * _MILLISECONDS):
         return None
     # whole seconds are what is written, and what the time of a sample is taken for

@@ -14,6 +14,7 @@ from exporter.derive.blocks import KV_USAGE
 from exporter.derive.headroom import DEMAND
 from exporter.derive.latency import TOKEN_INTERVAL, TPOT_P99, TTFT_P99
 from exporter.derive.preemption import WASTED_WORK
+from exporter.derive.stalls import TOKEN_AGE
 from exporter.derive.swap import SWAPPED
 from exporter.derive.traffic import SEQUENCES
 
@@ -64,6 +65,8 @@ def slowest(context: Context, look: Look) -> Visual:
     """By the pace of tokens, with what may be why."""
     lines = context.lines
     waits = above(bad=lines.token_interval_seconds)
+    # an engine that hangs has no pace at all, and is the slowest of them
+    pace = look.gauge(TPOT_P99).otherwise(look.gauge(TOKEN_AGE))
 
     def held(state: str) -> Expression:
         return look.gauge(SEQUENCES, where=(("state", state),))
@@ -72,7 +75,7 @@ def slowest(context: Context, look: Look) -> Visual:
         context,
         _LISTED,
         f"The {_LISTED} slowest engines",
-        column(look.gauge(TPOT_P99), "TPOT p99", Unit.SECONDS, waits, 2),
+        column(pace, "TPOT p99, or no token for", Unit.SECONDS, waits, 2),
         column(look.gauge(TTFT_P99), "TTFT p99", Unit.SECONDS, (CALM,), 2),
         column(look.gauge(KV_USAGE), "KV in use", Unit.RATIO, above(bad=lines.kv_usage_full_ratio), 0),
         column(look.gauge(SWAPPED), "Swapped out", Unit.COUNT, beyond(lines.swapped_sequences), 0),

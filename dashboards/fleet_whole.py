@@ -6,8 +6,7 @@ import math
 
 from alerts.recording import RecordingGroup
 from alerts.recording_fleet import BLOCKS, EMPTIEST, FLEET, FULLEST, LEFT, TOKENS
-from alerts.recording_gpus import BY_SWAP
-from alerts.recording_links import AT_THE_LINE, BUSIEST, DOWNGRADED, LINKS
+from alerts.recording_links import AT_THE_LINE, BUSIEST, BY_SWAP, DOWNGRADED, LINKS
 from dashboards.context import Context
 from dashboards.panels import Visual, bar_gauge, time_series
 from dashboards.queries import Expression, Look
@@ -97,7 +96,7 @@ def heat(context: Context, look: Look) -> tuple[Visual, ...]:
             finest=finest(LINKS),
         ),
         time_series(
-            "Links at the line, and links that lost lanes",
+            "Engines with links at the line, and links that lost lanes",
             Unit.COUNT,
             Query(look.recorded(AT_THE_LINE, PCIE_SATURATION), context.legend(said="at the line")),
             Query(look.recorded(DOWNGRADED, PCIE_DOWNGRADED), context.legend(said="downgraded")),

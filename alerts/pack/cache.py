@@ -7,11 +7,12 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading
 from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS, REDUCED, STANDSTILL, THRASH
 from alerts.pack.wording import AN_ENGINE, DURATION, FINE_PERCENT, NUMBER, PERCENT, either
+from alerts.recording_ill import THRASHES
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION
 from exporter.derive.pingpong import PINGPONG
-from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
+from exporter.derive.preemption import PREEMPTION_RATE
 from exporter.derive.traffic import SEQUENCES
 
 FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
@@ -62,12 +63,12 @@ KV_THRASHING = Alert(
     "KvThrashing",
     Severity.PAGE,
     Cause.RECOMPUTE_THRASH,
-    Compare(Reading(THRASHING), ">=", 1.0),
+    THRASHES,
     "{{ $labels.engine }} thrashes: sequences are thrown out after a few tokens",
     "So few tokens come between preemptions that the engine works mostly for what it throws away.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("KvSequencesSwapped", "KvOffloadThrash", "EngineDown"),
+    quiet_under=("KvSequencesSwapped", "KvOffloadThrash"),
 )
 KV_PING_PONG = Alert(
     "KvPingPong",

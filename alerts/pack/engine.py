@@ -5,65 +5,61 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering, number
-from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS
+from alerts.pack.explaining import CAPACITY_GONE, FLEET_WIDE, KEPT_SECONDS
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
-from alerts.recording_presence import ENGINE_THERE, USAGE_THERE
+from alerts.recording_ill import DEADLOCKS, DOWN, FREEZES, RESTARTING
+from alerts.recording_presence import USAGE_THERE
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.ranks import ENGINE_INFO, IMBALANCE, RESTARTS
-from exporter.derive.stalls import DEADLOCKED, FROZEN
-from exporter.source_signals import SOURCE_UP
+from exporter.derive.ranks import ENGINE_INFO, IMBALANCE
 
 _ENGINE = ENGINE_INFO.scope.labels
 
 
 def _down(rendering: Rendering) -> str:
-    """A source that none who reads it can read, and that was an engine within six hours: its name is the engine's."""
-    on = by(rendering, _ENGINE)
-    read = f'label_replace({gauge(rendering, SOURCE_UP)}, "engine", "$1", "source", "(.*)")'
-    was = f"last_over_time({ENGINE_THERE.name}[6h])"
-    return f"max by ({on}) ({read}) == 0\nand on ({on})\n({was})"
+    return f"{DOWN.read(rendering)} == 0"
 
 
 ENGINE_DOWN = Alert(
     "EngineDown",
-    Severity.PAGE,
+    Severity.WARNING,
     Cause.ENGINE_DOWN,
     Expression(_down, _ENGINE),
     "{{ $labels.engine }} answers no more",
-    "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others.",
+    "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others. Where it"
+    " is much of the fleet, CapacityGone pages.",
     for_seconds=60,
     keep_firing_seconds=KEPT_SECONDS,
+    consequence_of=(CAPACITY_GONE,),
+    brought_by=("GpuLost", "EngineRestarting"),
 )
 ENGINE_FROZEN = Alert(
     "EngineFrozen",
     Severity.PAGE,
     Cause.ENGINE_FROZEN,
-    Compare(Reading(FROZEN), ">=", 1.0),
+    FREEZES,
     "{{ $labels.engine }} stands still with sequences in it",
     "Nothing has moved for far longer than its longest prefill, though its front end still takes requests.",
     for_seconds=0,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown",),
 )
 ENGINE_DEADLOCKED = Alert(
     "EngineDeadlocked",
     Severity.PAGE,
     Cause.ENGINE_DEADLOCKED,
-    Compare(Reading(DEADLOCKED), ">=", 1.0),
+    DEADLOCKS,
     "{{ $labels.engine }}: requests wait and none runs",
     "For a minute requests have waited while nothing ran: the scheduler can let nobody in, or has stopped.",
     for_seconds=0,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown", "EngineFrozen"),
+    quiet_under=("EngineFrozen",),
 )
 
 
 def _restarting(rendering: Rendering) -> str:
-    name = RESTARTS.full_name + rendering.matchers()
     line = number(rendering.thresholds.engine_restarts)
-    return f"max by ({by(rendering, _ENGINE)}) (increase({name}[30m])) >= {line}"
+    return f"{RESTARTING.read(rendering)} >= {line}"
 
 
 ENGINE_RESTARTING = Alert(

@@ -14,6 +14,8 @@ GONE = ("EngineDown", "GpuLost", "EngineRestarting")
 """
 STUCK, REDUCED = "ManyEnginesStuck", "ManyEnginesGone"
 """The same of so many engines that it explains what their cluster suffers: one of a thousand doesn't."""
+CAPACITY_GONE = "CapacityGone"
+"""Somebody is awake because of engines that are down, and was told which."""
 FLEET_WIDE = (STUCK, REDUCED)
 KEPT_SECONDS = 900
 """How long what explains others goes on after its end: burn rates look up to ten minutes back and go on for two, and

@@ -45,6 +45,7 @@ RETRY_STORM = Alert(
     for_seconds=180,  # whatever makes clients wait has its own alert by then
     keep_firing_seconds=180,
     consequence_of=FLEET_WIDE,
+    brought_by=("OrphanedKv", "PrefixHitsCollapsed"),
 )
 ORPHANED_KV = Alert(
     "OrphanedKv",

@@ -9,8 +9,8 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering, number
 from alerts.pack.explaining import STANDSTILL, STUCK, THRASH
 from alerts.pack.promql import by, gauge
-from alerts.pack.wording import AN_ENGINE, DURATION, PERCENT
-from alerts.recording_presence import PREFIX_HITS_THEN
+from alerts.pack.wording import AN_ENGINE, DURATION, PERCENT, named
+from alerts.recording_presence import PREFIX_HITS_PAID
 from alerts.recording_slo import BASE_WINDOW, EVENTS, LABELS, MISSED_RATIOS, mean
 from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
 from exporter.derive.prefill import HEAD_OF_LINE, LONG_PROMPTS, PREFIX_HITS
@@ -37,7 +37,7 @@ TOKENS_CRAWL = Alert(
     f"{AN_ENGINE}: {DURATION} between two tokens",
     "Tokens come so slowly that clients time out and send the same prompts again, which makes it worse.",
     keep_firing_seconds=180,
-    quiet_under=(*THRASH, *STANDSTILL, "EngineDown"),
+    quiet_under=(*THRASH, *STANDSTILL),
 )
 HEAD_OF_LINE_BLOCKING = Alert(
     "HeadOfLineBlocking",
@@ -47,7 +47,7 @@ HEAD_OF_LINE_BLOCKING = Alert(
     f"{AN_ENGINE}: sequences wait behind a prefill {PERCENT} of the time",
     "There is room in the pool, and requests wait all the same: long prompts are computed whole before them.",
     for_seconds=120,
-    quiet_under=(*STANDSTILL, "EngineDown"),
+    quiet_under=(*THRASH, *STANDSTILL, "EngineDown"),
 )
 LONG_PROMPTS_OVER_QUOTA = Alert(
     "LongPromptsOverQuota",
@@ -61,11 +61,10 @@ LONG_PROMPTS_OVER_QUOTA = Alert(
 
 
 def _collapsed(rendering: Rendering) -> str:
-    """Low now, and within six hours the cache did pay: twice the line for a quarter of the time at least."""
+    """Low now, and within six hours the cache did pay."""
     on, low = by(rendering, PREFIX_HITS.scope.labels), rendering.thresholds.prefix_hit_ratio
     now = f"max by ({on}) ({gauge(rendering, PREFIX_HITS)}) < {number(low)}"
-    paid = f"quantile_over_time(0.75, {PREFIX_HITS_THEN.name}[6h] offset 2m)"
-    return f"{now}\nand on ({on})\n({paid} > {number(2 * low)})"
+    return f"{now}\nand on ({on})\n({PREFIX_HITS_PAID.name})"
 
 
 PREFIX_HITS_COLLAPSED = Alert(
@@ -118,14 +117,11 @@ def _burning(slo: str, period: _Period, rendering: Rendering) -> str:
 
 
 def _worst(slo: str, window: str, rendering: Rendering) -> str:
-    """The engines with most misses, by name. A label that isn't there is empty, and so is what it's matched with."""
+    """The engines with most misses, by name."""
     matchers = rendering.matchers((("slo", slo), ("good", "false"))).removesuffix("}")
-    clusters = "".join(f",{label}=%q" for label in rendering.cluster_labels)
-    values = "".join(f" $labels.{label}" for label in rendering.cluster_labels)
-    each = f"max by (engine) (rate({SLO_EVENTS.full_name}{matchers}{clusters}}}[{window}]))"
-    asked = f"query (printf `topk({_NAMED}, {each} > 0)`{values})"
+    each = f"max by (engine) (rate({SLO_EVENTS.full_name}{matchers},%s}}[{window}]))"
     shown = '{{ .Labels.engine }} ({{ .Value | printf "%.2g" }} a second)'
-    return f"{{{{ with {asked} }}}}Most misses:{{{{ range . }}}} {shown}{{{{ end }}}}.{{{{ end }}}}"
+    return named(f"topk({_NAMED}, {each} > 0)", "Most misses:", shown, rendering)
 
 
 def _burn_alert(slo: str, period: _Period) -> Alert:

@@ -8,9 +8,10 @@ from alerts.conditions import All, Compare, Reading
 from alerts.pack.cache import PREEMPTING
 from alerts.pack.explaining import KEPT_SECONDS
 from alerts.pack.wording import AN_ENGINE, PERCENT, either
+from alerts.recording_ill import SWAPS
 from exporter.derive.preemption import THRASHING
 from exporter.derive.ranks import ENGINE_INFO
-from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED, SWAPPED
+from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED
 
 KV_SWAP_ENABLED = Alert(
     "KvSwapEnabled",
@@ -28,7 +29,7 @@ KV_SEQUENCES_SWAPPED = Alert(
     "KvSequencesSwapped",
     Severity.PAGE,
     Cause.SWAP_THRASH,
-    Compare(Reading(SWAPPED), ">", "swapped_sequences"),
+    SWAPS,
     "{{ $labels.engine }}: "
     + either("eq $value 1.0", "a sequence is", '{{ $value | printf "%.0f" }} sequences are')
     + " swapped out",
@@ -36,7 +37,6 @@ KV_SEQUENCES_SWAPPED = Alert(
     " let in meanwhile.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown",),
 )
 KV_OFFLOAD_THRASH = Alert(
     "KvOffloadThrash",
@@ -52,7 +52,6 @@ KV_OFFLOAD_THRASH = Alert(
     " through.",
     for_seconds=15,
     keep_firing_seconds=KEPT_SECONDS,
-    quiet_under=("EngineDown",),
 )
 SWAP_POOL_FILLING = Alert(
     "SwapPoolFilling",
@@ -65,6 +64,5 @@ SWAP_POOL_FILLING = Alert(
     f"{AN_ENGINE}: swap pool {PERCENT} full, and the engine dies when it is",
     "vLLM's V0 engine ends with an error as soon as it has to swap and the pool on the host is full.",
     for_seconds=0,
-    quiet_under=("EngineDown",),
 )
 SWAP = (KV_SWAP_ENABLED, KV_SEQUENCES_SWAPPED, KV_OFFLOAD_THRASH, SWAP_POOL_FILLING)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from alerts.alert import Alert, Expression
 from alerts.catalogue import ALERTS
-from alerts.conditions import All, Compare, Condition, Either, OnGpus, Unless
+from alerts.conditions import All, Compare, Condition, Either, OnGpus, Recorded, Unless
 from alerts.thresholds import Thresholds
 from alerts.triage.known import Known, Told
 from alerts.triage.numbers import of_signal
@@ -103,6 +103,8 @@ def _true_leaves(condition: Condition, known: Known, thresholds: Thresholds) -> 
         yield condition
     elif isinstance(condition, OnGpus):
         yield condition.of_gpu
+    elif isinstance(condition, Recorded):
+        yield from _true_leaves(condition.of, known, thresholds)
     elif isinstance(condition, Unless):
         yield from _true_leaves(condition.parts[0], known, thresholds)
     elif isinstance(condition, All | Either):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from analysis.backtest.sweep import Swept
-from analysis.backtest.text import duration
 from analysis.page.document import Block, paragraph
+from analysis.wording import duration
 
 _WIDE, _HIGH, _EDGE = 640, 260, 60
 

@@ -57,7 +57,16 @@ def backtest(
         frame.step_seconds,
         tuple(outcomes),
         settings.cluster_labels,
-        history.notes,
+        (*history.notes, *_notes(settings)),
+    )
+
+
+def _notes(settings: PackSettings) -> tuple[str, ...]:
+    """What a rule would have done otherwise."""
+    if not settings.selector:
+        return ()
+    return (
+        f"the pack's selector ({settings.selector}) is Prometheus's to apply: all series of the file were read",
     )
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from alerts.alert import Expression
 from alerts.catalogue import ALERTS
-from alerts.conditions import Compare, leaves
+from alerts.conditions import Compare, Condition, leaves
 from alerts.pack_settings import PackSettings
 from analysis.backtest.curve_svg import curve_svg
 from analysis.backtest.frames import subjects_of
 from analysis.backtest.outcome import Alarm, Backtest, Moment, Outcome, measured, notices
 from analysis.backtest.subjects import Subject, Subjects, series_name
 from analysis.backtest.sweep import WAITS, Point, Swept
-from analysis.backtest.text import duration, lead
+from analysis.backtest.text import lead
+from analysis.frame import Frame
 from analysis.history.history import History
 from analysis.page.chart import Chart, Interval, IntervalKind, Marker, Series, Threshold
 from analysis.page.charts import charts_html
 from analysis.page.document import Block, document, heading, listing, note, paragraph, table
+from analysis.wording import duration
 from exporter.catalogue import SIGNALS
 from exporter.recorder_times import shown
 
@@ -34,8 +37,8 @@ def backtest_page(tested: Backtest, history: History | None, moment: Moment, set
     rest = measured([each for each in told if not each.rule.wakes], tested.weeks, moment)
     blocks = [
         paragraph(
-            f"{waking.notices} pages, {waking.noise_per_week:.3g} a week of noise; {rest.notices} other notices,"
-            f" {rest.noise_per_week:.3g} a week of noise."
+            f"Pages: {waking.notices}, of which {waking.noise} noise ({waking.noise_per_week:.3g} a week). Others:"
+            f" {rest.notices}, of which {rest.noise} noise ({rest.noise_per_week:.3g} a week)."
         )
     ]
     if moment.at is not None:
@@ -126,20 +129,39 @@ def _charts(
         if not outcome.alarms:
             continue
         shaded = _shaded(outcome, tested.end)
-        if subjects is None or outcome.rule.name not in ALERTS:
+        alert = ALERTS.get(outcome.rule.name)
+        if subjects is not None and alert is not None and not isinstance(alert.condition, Expression):
+            yield from _of_condition(outcome, alert.condition, subjects, settings, (shaded, markers))
+        elif subjects is not None and subjects.names & set(outcome.rule.signals):
+            yield from _of_series(outcome, subjects.frame, (shaded, markers))
+        else:
             yield Chart(outcome.rule.name, "", (), intervals=shaded, markers=markers)
-            continue
-        yield from _of_signals(outcome, subjects, settings, (shaded, markers))
 
 
-def _of_signals(
+def _of_series(
+    outcome: Outcome, frame: Frame, over: tuple[tuple[Interval, ...], tuple[Marker, ...]]
+) -> Iterator[Chart]:
+    """Of a rule in PromQL: the series that it reads, as they are."""
+    for name in outcome.rule.signals:
+        there = frame.select(name)
+        lines = tuple(
+            Series(str(key).removeprefix(name) or name, frame.times, values)
+            for key, values in itertools.islice(there.columns(), _MOST_LINES)
+        )
+        if lines:
+            left = len(there.keys) - len(lines)
+            more = f"{left} more series aren't drawn." if left else ""
+            title = f"{outcome.rule.name}: {name}"
+            yield Chart(title, "", lines, intervals=over[0], markers=over[1], note=more)
+
+
+def _of_condition(
     outcome: Outcome,
+    condition: Condition,
     subjects: Subjects,
     settings: PackSettings,
     over: tuple[tuple[Interval, ...], tuple[Marker, ...]],
 ) -> Iterator[Chart]:
-    condition = ALERTS[outcome.rule.name].condition
-    assert not isinstance(condition, Expression)  # noqa: S101 - it has alarms of a frame
     firing = {alarm.labels for alarm in outcome.alarms}
     asked = sorted(subjects.of(condition), key=lambda subject: _labels(subject) not in firing)
     for leaf in dict.fromkeys(leaves(condition)):

@@ -5,8 +5,9 @@ Needs the ``lint`` extra, whose parser knows the grammar of Prometheus 3.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from alerts.lint.promql.parse import PromqlError, parse
@@ -88,9 +89,11 @@ def read_rule_file(path: Path, names: Collection[str] = ()) -> RuleFile:
 def asked_of(rule: Rule, expression: str, labels: Labels) -> Asked:
     """An alert that stands in no file. Raises RulesError: no PromQL."""
     try:
-        return Asked(rule, expression, parse(expression), rule.name, None, labels)
+        tree = parse(expression)
     except PromqlError as error:
         raise RulesError([f"{rule.name}: {error}"]) from error
+    read = tuple(dict.fromkeys(each.name for each in selectors(tree) if each.name))
+    return Asked(replace(rule, signals=rule.signals or read), expression, tree, rule.name, None, labels)
 
 
 def lacking(asked: Asked, there: Collection[str]) -> tuple[str, ...]:
@@ -109,6 +112,9 @@ def check_names(file: RuleFile, there: Collection[str], source: str) -> None:
             told = (
                 f"{asked.place}: {asked.rule.name} reads {name}, of which {source} has nothing in this time"
             )
+            near = difflib.get_close_matches(name, there, 1, 0.85)
+            if near and name not in file.recorded:
+                told += f"; did you mean {near[0]}?"
             if name in file.recorded:
                 told += (
                     f": the rule at {file.recorded[name]} would record it, but it isn't recorded there;"

@@ -12,16 +12,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.backtest.asking import AnswerError, Found, Server
+from analysis.backtest.asking import AnswerError, Server
 from analysis.backtest.frames import NEVER_RESTARTED, Ups
 from analysis.backtest.outcome import Alarm, Backtest, Labels, Outcome
 from analysis.backtest.rule_file import Asked, RulesError
 from analysis.firing import episodes
 from analysis.frame import Values, grid
+from analysis.history.server_json import Samples
 
 MOST_POINTS = 11_000
 """A series in one answer: more are refused, by Prometheus and by those that go by it."""
-_NAME, _ALERT = "__name__", "alertname"
+_ALERT = "alertname"
 
 
 def backtest(  # noqa: PLR0913 -- of what, when, how often, and what befell it
@@ -49,7 +50,7 @@ def backtest(  # noqa: PLR0913 -- of what, when, how often, and what befell it
             )
         except AnswerError as error:
             if error.refused:
-                refused.append(f"{each.place}: {each.rule.name}: {server.shown} refuses it: {error}")
+                refused.append(f"{each.place}: {each.rule.name}: {error}")
             outcomes.append(Outcome(each.rule, not_said=f"{server.shown} can't evaluate it: {error}"))
     if refused:
         raise RulesError(refused)
@@ -91,8 +92,8 @@ def chunks(times: Values) -> Iterator[Values]:
         yield times[first : first + MOST_POINTS]
 
 
-def _labels(found: Found, asked: Asked) -> Labels:
+def _labels(found: Samples, asked: Asked) -> Labels:
     """As an alert bears them; what a rule's templates would make of its labels isn't known here."""
-    told = {name: text for name, text in found.labels if name != _NAME}
+    told = dict(found.key.labels)
     told |= {name: text for name, text in asked.labels if "{{" not in text and name != _ALERT}
     return tuple(sorted(told.items()))

@@ -9,30 +9,22 @@ An alert is looked at by itself, whatever explains it otherwise: what is tuned i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from alerts.alert import Alert, Expression
 from alerts.conditions import Condition, Reading, leaves
 from alerts.pack_settings import PackSettings
 from alerts.thresholds import NAMES, Thresholds
 from analysis.backtest.frames import NEVER_RESTARTED, Ups, rule_of
-from analysis.backtest.outcome import (
-    NO_MOMENT,
-    Labels,
-    Measures,
-    Moment,
-    Notice,
-    Rule,
-    Span,
-    measured,
-    merged,
-)
+from analysis.backtest.outcome import NO_MOMENT, WEEK_SECONDS, Labels, Measures, Moment, Rule
 from analysis.backtest.subjects import Subject, Subjects
 from analysis.firing import episodes
+from analysis.firing_spans import Spans, firing_spans, merged_spans
 from analysis.frame import Values
 
 FOR, KEEP = "for", "keep_firing_for"
@@ -150,17 +142,18 @@ def sweep(  # noqa: PLR0913 -- what, over what, and how it is judged
     rule = rule_of(alert, settings)
     combinations = list(itertools.product(*(each.values for each in axes)))
     names = [each.name for each in axes]
-    spans: list[dict[Labels, list[Span]]] = [{} for _ in combinations]
+    frame = subjects.frame
+    spans: list[dict[Labels, list[Spans]]] = [{} for _ in combinations]
     asked = list(subjects.of(tree))
     for done, subject in enumerate(asked):
         progress(f"{done} of {len(asked)} subjects")
         cluster = tuple((name, subject.labels[name]) for name in subjects.cluster_labels)
         for place, found in _of_subject(tree, subject, (names, combinations), (rule, settings, ups)):
-            spans[place].setdefault(cluster, []).extend(found)
-    frame = subjects.frame
-    weeks = (frame.end - frame.start) / (7 * 86_400.0)
+            # what goes on at the end of the history ends there
+            spans[place].setdefault(cluster, []).append(np.minimum(found, frame.end))
+    weeks = (frame.end - frame.start) / WEEK_SECONDS
     points = [
-        Point(at, measured(_notices(rule, by_cluster), weeks, moment), _shipped(names, at, rule, settings))
+        Point(at, _measures(by_cluster.values(), weeks, moment), _shipped(names, at, rule, settings))
         for at, by_cluster in zip(combinations, spans, strict=True)
     ]
     return Swept(rule, tuple(axes), tuple(_marked(points)))
@@ -171,7 +164,7 @@ def _of_subject(
     subject: Subject,
     grid: tuple[Sequence[str], Sequence[tuple[float, ...]]],
     asked: tuple[Rule, PackSettings, Ups],
-) -> Iterator[tuple[int, list[Span]]]:
+) -> Iterator[tuple[int, Spans]]:
     """Of each combination, by its place, when the alert fires of one subject; only where it does."""
     names, combinations = grid
     rule, settings, ups = asked
@@ -187,24 +180,37 @@ def _of_subject(
         if not np.any(holds):
             continue
         truth = np.broadcast_to(holds, frame.times.shape)
-        for place in places:
-            waits = dict(zip(names, combinations[place], strict=True))
-            found = episodes(
-                frame.times,
-                truth,
-                for_seconds=waits.get(FOR, rule.for_seconds),
-                keep_firing_seconds=waits.get(KEEP, rule.keep_firing_seconds),
-                restarts=ups.restarts,
-                restoring=ups.restoring,
-            )
-            yield (
-                place,
-                [
-                    (each.fired_at, frame.end if each.ended_at is None else each.ended_at)
-                    for each in found
-                    if each.fired_at is not None
-                ],
-            )
+        waits = [_waits(names, combinations[place], rule) for place in places]
+        yield from zip(places, _firing(frame.times, truth, waits, ups), strict=True)
+
+
+def _waits(names: Sequence[str], at: Sequence[float], rule: Rule) -> tuple[float, float]:
+    told = dict(zip(names, at, strict=True))
+    return told.get(FOR, rule.for_seconds), told.get(KEEP, rule.keep_firing_seconds)
+
+
+def _firing(
+    times: Values, truth: NDArray[np.bool_], waits: Sequence[tuple[float, float]], ups: Ups
+) -> list[Spans]:
+    if not ups.restarts:
+        return firing_spans(times, truth, waits)
+    return [
+        np.array(
+            [
+                (each.fired_at, np.inf if each.ended_at is None else each.ended_at)
+                for each in episodes(
+                    times,
+                    truth,
+                    for_seconds=wait,
+                    keep_firing_seconds=keep,
+                    restarts=ups.restarts,
+                    restoring=ups.restoring,
+                )
+                if each.fired_at is not None
+            ]
+        ).reshape(-1, 2)
+        for wait, keep in waits
+    ]
 
 
 class _Read:
@@ -251,12 +257,18 @@ def _within(name: str, first: float, last: float, count: int) -> Axis:
         return axis(name, first, 1.0, count)
 
 
-def _notices(rule: Rule, by_cluster: Mapping[Labels, list[Span]]) -> list[Notice]:
-    return [
-        Notice(rule, cluster, begin, end)
-        for cluster, found in by_cluster.items()
-        for begin, end in merged(found)
-    ]
+def _measures(clusters: Iterable[Sequence[Spans]], weeks: float, moment: Moment) -> Measures:
+    """The same as ``outcome.measured`` says of notices, of which there would be hundreds of thousands here."""
+    told = [merged_spans(parts) for parts in clusters]
+    spans = np.concatenate(told) if told else np.empty((0, 2))
+    belongs = np.zeros(len(spans), dtype=bool)
+    lead = None
+    if moment.at is not None:
+        there = (spans[:, 0] <= moment.at) & (moment.at < spans[:, 1])
+        belongs = there | (np.abs(spans[:, 0] - moment.at) <= moment.within_seconds)
+        lead = moment.at - float(spans[belongs, 0].min()) if belongs.any() else None
+    noise = len(spans) - int(belongs.sum())
+    return Measures(len(spans), lead, noise, noise / weeks if weeks else 0.0)
 
 
 def _shipped(names: Sequence[str], at: Sequence[float], rule: Rule, settings: PackSettings) -> bool:

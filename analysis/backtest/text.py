@@ -17,11 +17,11 @@ from analysis.backtest.outcome import (
     notices,
 )
 from analysis.backtest.sweep import WAITS, Point, Swept
+from analysis.wording import columns, duration
 from exporter.recorder_times import shown
 
 _MOST_EPISODES = 20
 _COMMON = frozenset({"alertname", "severity", "cause", "instance", "job"})
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 
 
 def backtest_lines(tested: Backtest, moment: Moment) -> Iterator[str]:
@@ -169,21 +169,3 @@ def _spread(points: Sequence[Point]) -> list[Point]:
     found = [by_count[count] for count in sorted(by_count)]
     places = sorted({round(part * (len(found) - 1) / (_MOST_EPISODES - 1)) for part in range(_MOST_EPISODES)})
     return found if len(found) <= _MOST_EPISODES else [found[place] for place in places]
-
-
-def duration(seconds: float) -> str:
-    """In the two largest units that it has."""
-    whole = round(seconds)
-    parts = []
-    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (1.0, "s")):
-        count, whole = divmod(whole, int(size))
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of texts, the first a head, under one another."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(f"{text:{wide}}" for text, wide in zip(row, widths, strict=True)).rstrip()

@@ -18,6 +18,9 @@ _NECESSARY_SCORE = 0.7
 _BASELINE_SECONDS = 60.0
 """Of what was before: less is no baseline."""
 _SLACK_STEPS = 2
+_LEAST_SAMPLES = 3
+_SHARED = 0.5
+_APART_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,7 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
     evidence: list[Evidence] = []
     previous: Evidence | None = None
     for link in template.links:
-        found = _looked(link, subject, calm, previous)
-        evidence.append(found)
+        evidence.append(found := _looked(link, subject, calm, previous))
         if found.held and link.role is not Role.AGAINST:
             previous = found
     necessary = [each for each in evidence if each.link.role is Role.NECESSARY]
@@ -51,7 +53,14 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
     held = [each for each in necessary if each.held]
     weighed = [each for each in supporting if each.held is not None]
     support = sum(bool(each.held) for each in weighed) / len(weighed) if weighed else 0.0
-    complete = len(held) == len(necessary)
+    since = max((each.since for each in held if each.since is not None), default=None)
+    until = min((each.until for each in held if each.until is not None), default=None)
+    # what is necessary has to have held together, give or take the time that signals look back
+    together = since is not None and until is not None and since <= until + _APART_SECONDS
+    complete = together and len(held) == len(necessary)
+    if not complete:
+        since = until = None
+    evidence = [_meanwhile(each, since, until) for each in evidence]
     score = _NECESSARY_SCORE + (1 - _NECESSARY_SCORE) * support if complete else 0.0
     for each in evidence:
         if each.held and each.link.role is Role.AGAINST:
@@ -62,9 +71,21 @@ def judge(template: Template, subject: Subject, calm: Subject | None = None) -> 
         score,
         len(known) / len(evidence),
         tuple(evidence),
-        max((each.since for each in held if each.since is not None), default=None) if complete else None,
-        min((each.until for each in held if each.until is not None), default=None) if complete else None,
+        since,
+        until,
     )
+
+
+def _meanwhile(evidence: Evidence, since: float | None, until: float | None) -> Evidence:
+    """What speaks against a cause has to hold while the cause is there; before and after it is another story."""
+    if evidence.link.role is not Role.AGAINST or since is None or until is None:
+        return evidence
+    if evidence.since is None or evidence.until is None:
+        return evidence
+    shared = min(until, evidence.until) - max(since, evidence.since)
+    if shared >= _SHARED * (until - since):
+        return evidence
+    return replace(evidence, held=False, words=f"Not at the same time: {evidence.link.words}.")
 
 
 def _looked(link: Link, subject: Subject, calm: Subject | None, previous: Evidence | None) -> Evidence:
@@ -73,7 +94,11 @@ def _looked(link: Link, subject: Subject, calm: Subject | None, previous: Eviden
         return Evidence(link, None, f"Whether {link.words}: nobody watched it.")
     frame = subject.frame
     step = frame.step_seconds
-    found = stretches(frame.times, sign.held, sign.known, step, min(link.least_seconds, len(frame) * step))
+    least = link.least_seconds
+    if least > step:
+        # of samples that are far apart one or two are a moment that was met by chance
+        least = max(least, _LEAST_SAMPLES * step)
+    found = stretches(frame.times, sign.held, sign.known, step, min(least, len(frame) * step))
     slack = sign.signal.window_seconds + _SLACK_STEPS * step
     if previous is not None and previous.since is not None and link.role is Role.SUPPORTING:
         least, most = link.lag_seconds
@@ -105,6 +130,7 @@ def _measured(
         bool(found),
         "",
         sign.signal,
+        sign.told_as,
         since,
         found[-1].until if found else None,
         sum(each.held_seconds for each in found),
@@ -117,7 +143,7 @@ def _measured(
 
 
 def _words(evidence: Evidence) -> str:
-    name = evidence.signal.name if evidence.signal is not None else ""
+    name = evidence.name
 
     def told(value: float) -> str:
         return of_signal(name, value)

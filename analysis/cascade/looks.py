@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,9 +39,9 @@ def holding(condition: Condition, show: Compare | None = None) -> Look:
 
 
 def alerted(alert: Alert, show: Compare | None = None) -> Look:
-    """What an alert fires on. Raises ValueError: it is PromQL text, which arrays can't say."""
+    """What an alert fires on. Raises TypeError: it is PromQL text, which arrays can't say."""
     if isinstance(alert.condition, Expression):
-        raise ValueError(f"{alert.name} is an expression: it has no face for arrays")
+        raise TypeError(f"{alert.name} is an expression: it has no face for arrays")
     return holding(alert.condition, show)
 
 
@@ -61,15 +62,16 @@ def rising(signal: Signal, where: Where = (), *, seconds: float = 60.0, above: f
     return look
 
 
-def computed(
+def computed(  # noqa: PLR0913 -- a number, how it is judged and how it is told
     signal: Signal,
     numbers: Callable[[Subject], Values | None],
     holds: Callable[[Values], Truth],
     limit: float | None = None,
     *,
     falls: bool = False,
+    name: str = "",
 ) -> Look:
-    """A number that is made of several, told in the unit of ``signal``."""
+    """A number that is made of a signal and others. ``name``: what it is called, with its unit, as signals are."""
 
     def look(subject: Subject) -> Sign | None:
         values = numbers(subject)
@@ -77,7 +79,7 @@ def computed(
             return None
         with np.errstate(invalid="ignore"):
             held = holds(values)
-        return Sign(held, ~np.isnan(values), values, signal, limit, falls=falls)
+        return Sign(held, ~np.isnan(values), values, signal, limit, falls, name)
 
     return look
 
@@ -89,14 +91,7 @@ def both(one: Look, other: Look) -> Look:
         first, second = one(subject), other(subject)
         if first is None or second is None:
             return None
-        return Sign(
-            first.held & second.held,
-            first.known & second.known,
-            first.values,
-            first.signal,
-            first.limit,
-            falls=first.falls,
-        )
+        return replace(first, held=first.held & second.held, known=first.known & second.known)
 
     return look
 
@@ -109,14 +104,7 @@ def either(one: Look, other: Look) -> Look:
         if first is None or second is None:
             return first or second
         shown = first if first.held.any() or not second.held.any() else second
-        return Sign(
-            first.held | second.held,
-            first.known | second.known,
-            shown.values,
-            shown.signal,
-            shown.limit,
-            falls=shown.falls,
-        )
+        return replace(shown, held=first.held | second.held, known=first.known | second.known)
 
     return look
 
@@ -128,8 +116,7 @@ def without(look: Look, excuse: Look) -> Look:
         found, excused = look(subject), excuse(subject)
         if found is None or excused is None:
             return found
-        held = found.held & ~excused.held
-        return Sign(held, found.known, found.values, found.signal, found.limit, falls=found.falls)
+        return replace(found, held=found.held & ~excused.held)
 
     return looked
 
@@ -145,7 +132,7 @@ def unbroken(look: Look, seconds: float) -> Look:
         held = np.zeros(len(found.held), dtype=bool)
         for begin, end in edges.reshape(-1, 2):
             held[begin:end] = (end - begin) * subject.frame.step_seconds >= seconds
-        return Sign(held, found.known, found.values, found.signal, found.limit, falls=found.falls)
+        return replace(found, held=held)
 
     return looked
 

@@ -9,6 +9,8 @@ import numpy as np
 from analysis.cascade.subject import Subject
 from analysis.frame import Values
 
+_MOST_PEERS = 15
+
 
 def smoothed(values: Values, seconds: float, step_seconds: float) -> Values:
     """Means of the trailing time, shape (n,); NaN where less than half of it is known."""
@@ -25,9 +27,14 @@ def smoothed(values: Values, seconds: float, step_seconds: float) -> Values:
 def peers_median(
     subject: Subject, number: Callable[[Subject], Values | None], seconds: float
 ) -> Values | None:
-    """The median of a number of the other engines, each over the trailing time; shape (n,). None: nobody tells it."""
+    """The median of a number of the other engines, each over the trailing time; shape (n,). None: nobody tells it.
+
+    Of a large fleet some of the others stand for all of them.
+    """
     fleet, step = subject.fleet, subject.frame.step_seconds
-    told = (number(Subject(fleet, name)) for name in fleet.engines if name != subject.engine)
+    names = [name for name in fleet.engines if name != subject.engine]
+    every = max(1, len(names) // _MOST_PEERS)
+    told = (number(Subject(fleet, name)) for name in names[::every])
     others = [smoothed(each, seconds, step) for each in told if each is not None]
     if not others:
         return None

@@ -1,14 +1,14 @@
 """Why it happened: causes of a frame, ranked, each with its evidence for and against.
 
-found = causes(history.frame)
-found.answer                     # CAUSES, NOTHING_UNUSUAL or NOT_ENOUGH_DATA
-found.fleet[0].cause             # the first cause, with evidence, onset, affected engines
-found.engines["engine-0"]        # the same of one engine
+ranking = causes(history.frame)
+ranking.answer                   # CAUSES, NOTHING_UNUSUAL or NOT_ENOUGH_DATA
+ranking.found[0].cause           # the first cause, with evidence, onset, affected engines
+ranking.engines["engine-0"]      # verdicts on one engine
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,6 +17,7 @@ import numpy as np
 from alerts.causes import Cause
 from analysis.cascade.catalogue import TEMPLATES
 from analysis.cascade.judging import Judged, judge
+from analysis.cascade.limits import behind, is_unwatched, of_holes, of_watching
 from analysis.cascade.onset import onset
 from analysis.cascade.subject import Fleet, Subject
 from analysis.cascade.template import LEAST_SCORE, Breadth, Template, Verdict
@@ -24,10 +25,10 @@ from analysis.frame import Frame
 
 LEAST_SECONDS = 60.0
 """Of history in which something was told: less shows no cause, and no calm either."""
-_BEFORE_SECONDS, _AFTER_SECONDS = 30.0, 600.0
-"""How much later than its consequence a cause may seem to begin, and how long it explains after its end."""
-_GAP_CONFIDENCE = 0.7
-_EXPLAINED = 0.5
+_AFTER_SECONDS = 600.0
+"""For how long a cause explains what comes after its end."""
+_WITH_A_HOLE, _BEHIND_UNWATCHED = 0.7, 0.8
+"""How much surer a verdict would be without a hole while it came about, and with all watched that may be behind it."""
 
 
 class Answer(StrEnum):
@@ -64,13 +65,14 @@ def causes(frame: Frame, baseline: Frame | None = None) -> Ranking:
     verdicts = [_verdict(TEMPLATES[cause], each, fleet) for cause, each in judged.items()]
     engines = {
         name: _ordered(
-            _verdict(TEMPLATES[cause], [one for one in each if one.subject.engine in {"", name}], fleet)
+            _verdict(TEMPLATES[cause], own, fleet)
             for cause, each in judged.items()
+            if (own := [one for one in each if one.subject.engine in {"", name}])
         )
         for name in fleet.engines
     }
     ordered = _ordered(verdicts)
-    return Ranking(_answer(fleet, ordered), ordered, engines, _caveats(fleet))
+    return Ranking(_answer(fleet, ordered), ordered, engines, of_watching(fleet))
 
 
 def _judged(template: Template, fleet: Fleet, calm: Fleet | None) -> list[Judged]:
@@ -94,41 +96,48 @@ def _verdict(template: Template, judged: Sequence[Judged], fleet: Fleet) -> Verd
     """Of all subjects together: the evidence is that of the one that shows most of it."""
     best = max(judged, key=lambda each: (each.score, each.known))
     if best.score < LEAST_SCORE:
-        return Verdict(template.cause, best.score, best.known, best.evidence)
+        return Verdict(template.cause, best.score, best.known, best.evidence, shown_by=best.subject.engine)
     there = [each for each in judged if each.score >= LEAST_SCORE]
     affected = tuple(sorted({each.subject.engine for each in there} - {""}))
     proofs = [each.since for each in there if each.since is not None]
     ends = [each.until for each in there if each.until is not None]
     begun = onset(template, fleet, affected, min(proofs))
-    caveats = _holes(fleet, affected, begun)
-    confidence = best.known * (_GAP_CONFIDENCE if caveats else 1.0)
+    caveats = of_holes(fleet, affected, begun, min(proofs))
+    confidence = best.known * (_WITH_A_HOLE if caveats else 1.0)
     return Verdict(
         template.cause,
         best.score,
         confidence,
         best.evidence,
         begun,
+        min(proofs),
         max(ends),
         affected or fleet.engines,
+        best.subject.engine,
         caveats=caveats,
     )
-
-
-def _holes(fleet: Fleet, affected: Iterable[str], begun: float) -> tuple[str, ...]:
-    return ()
 
 
 def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """Those that explain others before those that are explained, and what isn't there last."""
     every = list(verdicts)
     there = [each for each in every if each.found]
-    told = [replace(each, explained_by=_explaining(each, there)) for each in every]
+    unwatched = [each.cause for each in every if is_unwatched(each)]
+    told = [
+        replace(
+            _doubted(each, unwatched),
+            explained_by=_explaining(each, there, lambda template: template.explains),
+            perhaps_by=_explaining(each, there, lambda template: template.may_explain),
+        )
+        for each in every
+    ]
     order = list(TEMPLATES)
 
-    def place(verdict: Verdict) -> tuple[bool, int, float, int]:
+    def place(verdict: Verdict) -> tuple[bool, int, int, float, int]:
         return (
             not verdict.found,
             len(verdict.explained_by),
+            len(verdict.perhaps_by),
             -round(verdict.score, 6),
             order.index(verdict.cause),
         )
@@ -136,17 +145,33 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return tuple(sorted(told, key=place))
 
 
-def _explaining(verdict: Verdict, there: Iterable[Verdict]) -> tuple[Cause, ...]:
-    if not verdict.found or verdict.onset is None or verdict.end is None:
+def _doubted(verdict: Verdict, unwatched: Sequence[Cause]) -> Verdict:
+    """Less sure where what may be behind it was not watched."""
+    if not verdict.found:
+        return verdict
+    names = [cause.value for cause in unwatched if verdict.cause in TEMPLATES[cause].explains]
+    if not names:
+        return verdict
+    return replace(
+        verdict,
+        confidence=verdict.confidence * _BEHIND_UNWATCHED,
+        caveats=(*verdict.caveats, *behind(names)),
+    )
+
+
+def _explaining(
+    verdict: Verdict, there: Iterable[Verdict], consequences: Callable[[Template], frozenset[Cause]]
+) -> tuple[Cause, ...]:
+    if not verdict.found or verdict.proven is None or verdict.end is None:
         return ()
     return tuple(
         each.cause
         for each in there
-        if verdict.cause in TEMPLATES[each.cause].explains
+        if verdict.cause in consequences(TEMPLATES[each.cause])
         and each.onset is not None
         and each.end is not None
         and each.onset <= verdict.end
-        and each.onset - _BEFORE_SECONDS <= verdict.onset <= each.end + _AFTER_SECONDS
+        and each.onset - TEMPLATES[each.cause].early_seconds <= verdict.proven <= each.end + _AFTER_SECONDS
     )
 
 
@@ -158,7 +183,3 @@ def _answer(fleet: Fleet, verdicts: Sequence[Verdict]) -> Answer:
     if not judged or np.count_nonzero(told) * fleet.frame.step_seconds < LEAST_SECONDS:
         return Answer.NOT_ENOUGH_DATA
     return Answer.NOTHING_UNUSUAL
-
-
-def _caveats(fleet: Fleet) -> tuple[str, ...]:
-    return ()

@@ -34,7 +34,7 @@ def stretches(
     found: list[Stretch] = []
     for begin, end in edges.reshape(-1, 2):
         since, until = float(times[begin]), float(times[end - 1]) + step_seconds
-        seconds = (end - begin) * step_seconds
+        seconds = float(end - begin) * step_seconds
         last = found[-1] if found else None
         if last is not None:
             between = slice(int(np.searchsorted(times, last.until - 1e-6)), begin)

@@ -9,7 +9,7 @@ for engine in fleet.engines:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,11 +30,13 @@ class Fleet:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self._places: dict[str, list[tuple[int, Key]]] = {}
+        self._of_engine: dict[tuple[str, str], list[tuple[int, Key]]] = {}
         ranks: dict[str, set[str]] = {}
         gateways: set[str] = set()
         for place, key in enumerate(frame.keys):
             self._places.setdefault(key.name, []).append((place, key))
             if engine := key.label(_ENGINE):
+                self._of_engine.setdefault((key.name, engine), []).append((place, key))
                 ranks.setdefault(engine, set()).update({key.label(_RANK)} - {""})
             gateways |= {key.label(_GATEWAY)} - {""}
         gpus: dict[str, set[str]] = {}
@@ -71,9 +73,9 @@ class Fleet:
         """Those that the engine runs on; none where nobody tells."""
         return self._gpus.get(engine, frozenset())
 
-    def places(self, name: str) -> Sequence[tuple[int, Key]]:
-        """Where the series of that name stand."""
-        return self._places.get(name, ())
+    def places(self, name: str, engine: str = "") -> Sequence[tuple[int, Key]]:
+        """Where the series of that name stand; of one engine where it is named."""
+        return self._of_engine.get((name, engine), ()) if engine else self._places.get(name, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class Subject:
 
     def total(self, signal: Signal, where: Where = ()) -> Values | None:
         """The sum over all series of a signal, shape (n,); unknown only where each of them is."""
-        columns = list(self.columns(signal, where))
+        columns = self._distinct(signal, where)
         if not columns:
             return None
         known = ~np.isnan(columns[0])
@@ -116,19 +118,32 @@ class Subject:
         """What counters rose by within the trailing time, summed, shape (n,). A counter that fell began anew."""
         steps = max(1, round(seconds / self.frame.step_seconds))
         summed: Values | None = None
-        for column in self.columns(signal, where):
+        for column in self._distinct(signal, where):
             count = _gained(column)
             before = np.concatenate((np.zeros(min(steps, self.n)), count[:-steps]))[: self.n]
             rose = count - before
             summed = rose if summed is None else summed + rose
         return summed
 
-    def columns(self, signal: Signal, where: Where = (), *, peak: bool = False) -> Iterable[Values]:
+    def columns(self, signal: Signal, where: Where = (), *, peak: bool = False) -> Iterator[Values]:
         """The series of a signal that speak of this subject, each of shape (n,)."""
+        for _, column in self._found(signal, where, peak=peak):
+            yield column
+
+    def _distinct(self, signal: Signal, where: Where) -> list[Values]:
+        """One column for what is the same number: two sidecars that read one engine don't make two of it."""
+        found: dict[tuple[str, ...], Values] = {}
+        for key, column in self._found(signal, where):
+            same = tuple(key.label(label) for label in signal.label_names)
+            found[same] = np.fmax(found[same], column) if same in found else column
+        return list(found.values())
+
+    def _found(self, signal: Signal, where: Where, *, peak: bool = False) -> Iterator[tuple[Key, Values]]:
         mine = self._mine(signal.scope)
-        for place, key in self.fleet.places(signal.full_name + (PEAK_SUFFIX if peak else "")):
+        engine = self.engine if _ENGINE in signal.scope.labels else ""
+        for place, key in self.fleet.places(signal.full_name + (PEAK_SUFFIX if peak else ""), engine):
             if mine(key) and all(key.label(label) == text for label, text in where):
-                yield self.frame.values[:, place]
+                yield key, self.frame.values[:, place]
 
     def _mine(self, scope: Scope) -> Callable[[Key], bool]:
         if scope is Scope.GPU and self.uuid:

@@ -21,7 +21,8 @@ from exporter.signal import Signal
 class Sign:
     """What a look found. ``held``, ``known``, ``values``: shape (n,); ``values`` is the number that tells most of it.
 
-    ``limit``: what the number was compared with, where there is one; ``falls``: the lower the worse.
+    ``limit``: what the number was compared with, where there is one; ``falls``: the lower the worse. ``name``: what
+    the number is called where it is made of the signal and isn't the signal itself.
     """
 
     held: Truth
@@ -30,6 +31,12 @@ class Sign:
     signal: Signal
     limit: float | None = None
     falls: bool = False
+    name: str = ""
+
+    @property
+    def told_as(self) -> str:
+        """What the number is called, with its unit."""
+        return self.name or self.signal.name
 
 
 Look = Callable[[Subject], Sign | None]
@@ -96,25 +103,31 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """``explains``: causes that this one brings about; where both are found, those come after it.
+    """How a cause is found, what it brings about, and how its beginning is.
+
+    ``explains``: what this cause brings about as a rule; where both are found, those come after it. ``may_explain``:
+    what it brings about where little room is left, and what may as well have come by itself.
 
     ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
     bends at the beginning, where there is no such sign. ``lead_seconds``: how long before its necessary evidence it may
-    have begun. Raises ValueError: without a necessary link, or explaining itself.
+    have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
+    Raises ValueError: without a necessary link, or explaining itself.
     """
 
     cause: Cause
     links: tuple[Link, ...]
     explains: frozenset[Cause] = frozenset()
+    may_explain: frozenset[Cause] = frozenset()
     breadth: Breadth = Breadth.RANK
     first_sign: Look | None = None
     starts: tuple[Start, ...] = ()
     lead_seconds: float = 300.0
+    early_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         if not any(link.role is Role.NECESSARY for link in self.links):
             raise ValueError(f"{self.cause}: a template needs a necessary link")
-        if self.cause in self.explains:
+        if self.cause in self.explains | self.may_explain:
             raise ValueError(f"{self.cause} can't explain itself")
 
 
@@ -123,7 +136,7 @@ class Evidence:
     """One link as it was found. ``held``: None where nobody watched it; then all numbers are None.
 
     ``since``, ``until``: seconds of the frame's clock; ``seconds``: for how long in all. ``baseline``, ``worst``: of
-    the number that tells most, in the signal's unit; ``z``: how many spreads the worst is off, infinite where the
+    the number that tells most, which is called ``name``; ``z``: how many spreads the worst is off, infinite where the
     baseline never moved; ``threshold``: what it was compared with. ``words``: a sentence for a report.
     """
 
@@ -131,6 +144,7 @@ class Evidence:
     held: bool | None
     words: str
     signal: Signal | None = None
+    name: str = ""
     since: float | None = None
     until: float | None = None
     seconds: float = 0.0
@@ -150,10 +164,12 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there; ``confidence``: 0 to 1, how much was watched.
+    """On one cause. ``score``: 0 to 1, from 0.5 on it is held to be there. ``confidence``: 0 to 1, by what was watched.
 
-    ``onset``, ``end``: seconds of the frame's clock, None where it isn't there; an onset is an estimate. ``affected``:
-    engines, in order; empty: the fleet as a whole. ``explained_by``: causes of which this one is a consequence.
+    ``onset``, ``proven``, ``end``: seconds of the frame's clock, None where it isn't there: when it began, which is an
+    estimate, when all that is necessary had been seen, and till when. ``affected``: engines, in order;
+    ``shown_by``: the one whose evidence this is, empty where it is the fleet's.
+    ``explained_by``: causes of which this one is a consequence; ``perhaps_by``: of which it may be one.
     ``caveats``: what wasn't known, one line each.
     """
 
@@ -162,9 +178,12 @@ class Verdict:
     confidence: float
     evidence: tuple[Evidence, ...]
     onset: float | None = None
+    proven: float | None = None
     end: float | None = None
     affected: tuple[str, ...] = ()
+    shown_by: str = ""
     explained_by: tuple[Cause, ...] = ()
+    perhaps_by: tuple[Cause, ...] = ()
     caveats: tuple[str, ...] = ()
 
     @property

@@ -86,9 +86,13 @@ def charts_html(
 
 
 def _columns(charts: Sequence[Chart], most_points: int) -> int:
-    lines = sum(len(chart.series) + 2 * len(chart.bands) for chart in charts)
+    """As many as the points allow, short lines left as they are."""
+    lengths = [len(each.times) for chart in charts for each in chart.series]
+    lengths += [2 * len(each.times) for chart in charts for each in chart.bands]
     fewest, most = _COLUMNS
-    return max(fewest, min(most, most_points // (_POINTS_PER_COLUMN * max(lines, 1))))
+    long = [each for each in lengths if each > fewest * _POINTS_PER_COLUMN]
+    left = most_points - (sum(lengths) - sum(long))
+    return max(fewest, min(most, left // (_POINTS_PER_COLUMN * max(len(long), 1))))
 
 
 def _span_of_intervals(chart: Chart) -> tuple[float, float] | None:

@@ -27,7 +27,7 @@ def datasource(panel: Panel) -> Iterator[str]:
     """Its own and its queries'."""
     for each in (panel, *tables(panel, "targets")):
         told = each.get("datasource")
-        if not isinstance(told, Mapping) or told.get("uid") not in {"${datasource}", "$datasource"}:
+        if not isinstance(told, Mapping) or told.get("uid") not in ("${datasource}", "$datasource"):
             yield f"its data source isn't the board's variable: {told}"
             return
 

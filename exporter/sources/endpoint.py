@@ -193,7 +193,7 @@ class Endpoint:
         """The request; always the same one until a credential changes, as making it takes a while."""
         authorization = self._authorization.header()
         if self._prepared is None or self._prepared[0] != authorization:
-            url = _url(self._settings.url)
+            url = request_url(self._settings.url)
             ours = {"Host": _host_header(self._settings.url, url), **_HEADERS}
             own = {} if authorization is None else {"Authorization": authorization}
             # the user's go before ours, however they are spelled
@@ -255,8 +255,8 @@ class Endpoint:
         return ReadFailedError(reason, self.shown_url, problem, remedy)
 
 
-def _url(text: str) -> httpcore.URL:
-    """The URL in bytes. Raises UnicodeError for a host that can't be a name."""
+def request_url(text: str) -> httpcore.URL:
+    """A URL in bytes, as a request has it. Raises UnicodeError for a host that can't be a name."""
     parts = urlsplit(text)
     host = parts.hostname or ""
     target = quote(parts.path or "/", safe=_URL_CHARACTERS)

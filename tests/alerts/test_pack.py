@@ -63,11 +63,13 @@ def test_the_grammar_of_prometheus_3_takes_it_too(alert: Alert) -> None:
 
 @EVERY
 def test_every_grouping_and_every_join_keeps_the_clusters_labels(alert: Alert) -> None:
-    text = alert.promql(MOVED.rendering)
-    groupings = re.findall(r"\b(?:by|on) \(([^)]*)\)", text)
-    assert all(group.startswith("region, cluster") for group in groupings), groupings
-    assert groupings or alert.name == "Watchdog"
-    assert "absent(" not in text
+    for recorded in (True, False):
+        text = alert.promql(replace(MOVED.rendering, recorded=recorded))
+        groupings = re.findall(r"\b(?:by|on) \(([^)]*)\)", text)
+        assert all(group.startswith("region, cluster") for group in groupings), groupings
+        # one that is recorded and only compared keeps the labels that its recording has
+        assert groupings or alert.name == "Watchdog" or (recorded and ":" in text)
+        assert "absent(" not in text
 
 
 @EVERY

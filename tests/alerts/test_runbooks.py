@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from alerts.alert import Alert, Expression
 from alerts.catalogue import ALERTS, RECORDINGS
 from alerts.command import alerts
-from alerts.conditions import All, Compare, Condition, Either, OnGpus, Unless
+from alerts.conditions import All, Compare, Condition, Either, OnGpus, Recorded, Unless
 from alerts.runbooks import BASE, SECTIONS, head, runbook_url
 from alerts.runbooks_index import index, shown
 from alerts.thresholds import NAMES, THRESHOLDS
@@ -112,6 +112,8 @@ def limits(condition: Condition) -> Iterator[str]:
             yield condition.limit
     elif isinstance(condition, OnGpus):
         yield from limits(condition.of_gpu)
+    elif isinstance(condition, Recorded):
+        yield from limits(condition.of)
     elif isinstance(condition, All | Either | Unless):
         for part in condition.parts:
             yield from limits(part)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as some
 
 from analysis.firing import Episode, State, episodes, state
-from tests.support.prometheus import tool
+from analysis.firing_spans import firing_spans
+from tests.support.alert_cases import by_promtool, cases
 
 STEP = 15
 LENGTH = 60
@@ -80,71 +78,57 @@ def test_it_is_what_an_evaluation_at_a_time_comes_to(
         assert state(history, float(at)) is found
 
 
-def _case(chance: random.Random) -> dict[str, Any]:
-    """Values that come and go, more or less often, some of them gone stale."""
-    stays = chance.choice([0.5, 0.8, 0.95])
-    values = ["1"]
-    while len(values) < LENGTH:
-        values.append(values[-1] if chance.random() < stays else chance.choice(["0", "1", "stale"]))
-    return {
-        "values": values,
-        "for": chance.choice([0, 10, 15, 40, 60, 120]),
-        "keep": chance.choice([0, 15, 20, 60, 180]),
-    }
+@given(
+    results=some.lists(some.booleans(), min_size=1, max_size=60),
+    wait=some.integers(0, 90),
+    keep=some.integers(0, 90),
+    gaps=some.lists(some.integers(1, 60), min_size=60, max_size=60),
+)
+def test_spans_of_a_grid_are_those_of_its_episodes(
+    results: list[bool], wait: int, keep: int, gaps: list[int]
+) -> None:
+    times = np.cumsum(gaps[: len(results)])
+    history = episodes(times, results, for_seconds=wait, keep_firing_seconds=keep)
+    (found,) = firing_spans(times, results, [(wait, keep)])
+    wanted = [
+        (each.fired_at, np.inf if each.ended_at is None else each.ended_at)
+        for each in history
+        if each.fired_at is not None
+    ]
+    assert found.tolist() == [list(each) for each in wanted]
 
 
 def test_prometheus_says_the_same_of_many_histories(tmp_path: Path) -> None:
     """Sixty at once, pending and firing, after every evaluation."""
     chance = random.Random(20261130)  # noqa: S311 -- histories, no secrets
-    cases = [_case(chance) for _ in range(60)]
-    groups = []
-    for number, case in enumerate(cases):
-        rule = {"alert": f"A{number}", "expr": f"v{number} > 0", "for": f"{case['for']}s"}
-        rule |= {"keep_firing_for": f"{case['keep']}s"} if case["keep"] else {}
-        groups.append({"name": f"g{number}", "rules": [rule]})
-    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": groups}))
-    checks: list[dict[str, Any]] = []
-    told = 0
-    times = np.arange(LENGTH) * float(STEP)
-    histories = [
-        episodes(
-            times,
-            [value == "1" for value in case["values"]],
-            for_seconds=case["for"],
-            keep_firing_seconds=case["keep"],
-        )
-        for case in cases
-    ]
-    for at in range(0, LENGTH * STEP, STEP):
-        wanted = []
-        for number, history in enumerate(histories):
-            found = state(history, float(at))
-            if found is not State.INACTIVE:
-                labels = f'ALERTS{{alertname="A{number}", alertstate="{found.value}"}}'
-                wanted.append({"labels": labels, "value": 1})
-        told += len(wanted)
-        checks.append({"expr": "ALERTS", "eval_time": f"{at}s", "exp_samples": wanted})
-    test = {
-        "rule_files": ["rules.yml"],
-        "evaluation_interval": f"{STEP}s",
-        "tests": [
-            {
-                "interval": f"{STEP}s",
-                "input_series": [
-                    {"series": f"v{number}", "values": " ".join(case["values"])}
-                    for number, case in enumerate(cases)
-                ],
-                "promql_expr_test": checks,
-            }
-        ],
-    }
-    (tmp_path / "test.yml").write_text(yaml.safe_dump(test))
-    tested = subprocess.run(
-        [tool("promtool"), "test", "rules", tmp_path / "test.yml"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert tested.returncode == 0, tested.stderr[-3000:] + tested.stdout[-3000:]
+    every = cases(60, LENGTH, chance, (0, 10, 15, 20, 40, 60, 120, 180))
+    complaints, told = by_promtool(every, STEP, tmp_path)
+    assert complaints == ""
     assert told > 1000
+
+
+def test_what_waited_long_enough_before_a_restart_goes_on_waiting() -> None:
+    times = np.arange(0, 3000, 60)
+    holds = np.ones(len(times), dtype=bool)
+    (unbroken,) = episodes(times, holds, for_seconds=1200)
+    assert unbroken.fired_at == 1200
+    before, after = episodes(times, holds, for_seconds=1200, restarts=[590])
+    assert (before.fired_at, before.ended_at, after.active_at) == (None, 600, 600)
+    # 540 s were waited before; those of the outage, and until it is restored, come on top
+    assert after.fired_at == 1200 + 120 + 60
+    # of less than the grace period nothing is restored
+    assert episodes(times, holds, for_seconds=540, restarts=[590])[1].fired_at == 600 + 540
+    # and nothing after an outage that was too long
+    gone = times[(times < 600) | (times > 600 + 3600)]
+    late = np.append(gone, np.arange(6000, 9000, 60))
+    assert episodes(late, np.ones(len(late)), for_seconds=1200, restarts=[5990])[1].fired_at == 6000 + 1200
+
+
+def test_what_fired_before_a_restart_fires_again_when_it_is_restored() -> None:
+    times = np.arange(0, 3000, 60)
+    holds = np.ones(len(times), dtype=bool)
+    before, after = episodes(times, holds, for_seconds=600, restarts=[1790])
+    assert (before.fired_at, before.ended_at) == (600, 1800)
+    assert (after.active_at, after.fired_at, after.ended_at) == (1800, 1800 + 120, None)
+    nothing = episodes(times, times < 1500, for_seconds=600, restarts=[1790])
+    assert nothing == (Episode(0.0, 600.0, 1500.0),)

@@ -25,6 +25,8 @@ from tests.dashboards.past import SELECTOR, matched
 from tests.support.prometheus import add_blocks, serving
 
 _RECORDED = {each.name: each for group in RECORDINGS.values() for each in group.recordings}
+_BLOCK = 7200
+"""Seconds of one of Prometheus's blocks."""
 END, SCRAPE, POINTS = 1_790_000_000, 15, 1000
 
 
@@ -41,8 +43,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "past.om"
         texts = [str(target["expr"]) for _, target in asked]
-        samples = _write(file, texts, given.workers, given.gpus, given.hours)
-        add_blocks(file, Path(scratch), fill_seconds=3600)
+        samples = 0
+        for begin in range((END - int(given.hours * 3600)) // _BLOCK * _BLOCK, END + 1, _BLOCK):
+            # promtool reads a whole file once for each block that it makes of it: a file a block
+            stamps = range(max(begin, END - int(given.hours * 3600)), min(begin + _BLOCK, END + 1), SCRAPE)
+            samples += _write(file, texts, given.workers, given.gpus, stamps)
+            add_blocks(file, Path(scratch), fill_seconds=600)
         with serving(None, Path(scratch)) as prometheus:
             took: dict[str, float] = {}
             for panel, target in asked:
@@ -69,7 +75,7 @@ def main() -> int:
     return 0
 
 
-def _write(file: Path, texts: list[str], workers: int, gpus: int, hours: float) -> int:
+def _write(file: Path, texts: list[str], workers: int, gpus: int, stamps: range) -> int:
     asked: dict[str, set[tuple[tuple[str, str], ...]]] = {}
     for text in texts:
         for name, labels in SELECTOR.findall(text):
@@ -77,10 +83,10 @@ def _write(file: Path, texts: list[str], workers: int, gpus: int, hours: float) 
     signals = {signal.full_name: signal for signal in SIGNALS} | {
         signal.full_name + PEAK_SUFFIX: signal for signal in SIGNALS if signal.peak
     }
-    stamps = range(END - int(hours * 3600), END + 1, SCRAPE)
     # values differ from sample to sample, so that blocks are as large as real ones
     gauges = [f"{0.5 + 0.4 * math.sin(at / 977):.4f} {at}\n" for at in stamps]
-    counters = [f"{place * 7 + place % 5} {at}\n" for place, at in enumerate(stamps)]
+    places = ((at - END) // SCRAPE + 10**6 for at in stamps)
+    counters = [f"{place * 7 + place % 5} {at}\n" for place, at in zip(places, stamps, strict=True)]
     samples = 0
     with file.open("w", encoding="utf-8") as out:
         for name, wanted in sorted(asked.items()):

@@ -93,6 +93,7 @@ def record(kept: Scraped, folder: Path, start: float, end: float) -> None:
         with serving(step / "past.om", step) as server:
             for name in turn:
                 for labels, values in server.query_range(texts[name], start, end, SCRAPE).items():
+                    own = {label: text for label, text in labels if label != "__name__"}
                     for at, value in values.items():
-                        kept.add(name, at, value, **dict(labels))
+                        kept.add(name, at, value, **own)
         known.update(turn)

@@ -47,6 +47,10 @@ def _kept() -> Scraped:
     add("gpu_xid_errors_total", [2.0] * _STEPS, uuid="GPU-busy", xid="31")
     add("engine_restarts_total", [0.0] * (_STEPS - 2) + [1.0, 1.0], engine="busy")
     add("engine_restarts_total", [7.0] * (_STEPS - 2) + [0.0, 2.0], engine="idle")
+    # one that makes tokens, and one that hangs
+    add("tpot_p99_seconds", [0.05] * _STEPS, engine="busy", rank="0")
+    add("last_token_age_seconds", [0.0] * _STEPS, engine="busy", rank="0")
+    add("last_token_age_seconds", [300.0] * _STEPS, engine="hung", rank="0")
     for subject in (
         {"alertname": "KvThrashing", "engine": "busy", "severity": "page"},
         {"alertname": "KvThrashing", "engine": "idle", "severity": "page"},
@@ -106,6 +110,14 @@ def test_what_is_rare_is_counted_whole_and_from_its_birth(prometheus: Prometheus
     restarts = _of("worker", "Quantiles that are floors, restarts", "restarts")
     assert _values(_answer(prometheus, restarts, "busy")) == [1.0]
     assert _values(_answer(prometheus, restarts, "idle")) == [2.0]
+
+
+def test_an_engine_that_hangs_is_the_slowest(prometheus: Prometheus) -> None:
+    listed = _answer(prometheus, _of("fleet", "The 20 slowest engines"))
+    assert {dict(labels)["engine"]: value for labels, value in listed.items()} == {
+        "hung": 300.0,
+        "busy": 0.05,
+    }
 
 
 def test_each_subject_of_an_alert_is_listed(prometheus: Prometheus) -> None:

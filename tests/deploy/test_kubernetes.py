@@ -86,7 +86,9 @@ def _closed(schema: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(schema, dict):
         made = {key: _closed(value) for key, value in schema.items()}
         if isinstance(made.get("pattern"), str):
-            made["pattern"] = made["pattern"].replace("^(?i)", "(?i)^")  # Go takes it in the middle, Python doesn't
+            made["pattern"] = made["pattern"].replace(
+                "^(?i)", "(?i)^"
+            )  # Go takes it in the middle, Python doesn't
         if (
             "properties" in made
             and "additionalProperties" not in made

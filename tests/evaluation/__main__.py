@@ -31,6 +31,7 @@ _MOVED = (
     Case("incident", Setting(ramp_seconds=120.0)),
     Case("incident", Setting(generation=Generation.V1)),
     Case("incident", Setting(engines=3)),
+    Case("incident", Setting(gpu="a100")),
     Case("overload", Setting(load_ratio=0.3)),
 )
 """What is played beside every scenario as it is."""

@@ -1,4 +1,9 @@
-"""What the pack has to reach, case by case, and what else may reach people with a cause: its consequences."""
+"""What the pack has to reach, case by case.
+
+What else may reach people than an alert of what is wrong: what the pack itself calls a consequence of it, where that
+fired too (``alerts/explanations.py``); that an objective is missed, where the recording says so; and a warning that
+much is asked for, which claims no fault.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from alerts.alert import Severity
+from alerts.catalogue import ALERTS
 from alerts.causes import Cause
+from alerts.explanations import explained
 from alerts.thresholds import THRESHOLDS
 from tests.evaluation.evaluating import Evaluated
 from tests.evaluation.live_figures import (
@@ -19,37 +26,7 @@ from tests.evaluation.live_figures import (
 from tests.evaluation.paging import Notification
 from tests.evaluation.recorded import Recorded
 
-_PAIN = frozenset({Cause.SLO_MISSED, Cause.OVERLOAD})
-"""Users wait, and more is asked for than is left to answer it: of all that takes capacity away."""
-_THRASH = _PAIN | {Cause.RETRY_STORM, Cause.ORPHANS, Cause.PREFILL_BLOCKING, Cause.LONG_PROMPTS}
-CONSEQUENCES: Mapping[Cause, frozenset[Cause]] = {
-    Cause.SWAP_THRASH: _THRASH,
-    Cause.RECOMPUTE_THRASH: _THRASH,
-    Cause.OFFLOAD_THRASH: _THRASH | {Cause.RECOMPUTE_THRASH},
-    Cause.RETRY_STORM: _PAIN,
-    Cause.ORPHANS: _PAIN | {Cause.RETRY_STORM},
-    Cause.PREFILL_BLOCKING: _PAIN | {Cause.LONG_PROMPTS},
-    Cause.GPU_LOST: _PAIN | {Cause.ENGINE_DOWN},
-    Cause.ENGINE_FROZEN: _PAIN | {Cause.PREFILL_BLOCKING},
-    Cause.PREFIX_COLLAPSE: _PAIN
-    | {Cause.RETRY_STORM},  # clients time out and ask again, and nothing else wakes of it
-    Cause.COLLECTIVE_SLOW: _PAIN,
-    Cause.KV_LEAK: _PAIN,
-    Cause.TAIL_WASTE: _PAIN,
-    Cause.OVERLOAD: _PAIN,
-    Cause.LONG_PROMPTS: _PAIN,
-    Cause.METRIC_RENAME: _PAIN,  # the upgrade takes an engine away for minutes
-    Cause.GATEWAY_TOO_TIGHT: frozenset({Cause.OVERLOAD}),
-    Cause.GATEWAY_BREAKER: frozenset({Cause.OVERLOAD}),
-    Cause.GATEWAY_SLOW: frozenset({Cause.OVERLOAD}),
-    Cause.ENGINE_DEADLOCKED: _PAIN,
-    Cause.ENGINE_RESTARTS: _PAIN,
-    Cause.RANK_IMBALANCE: _PAIN,
-}
-"""Causes of alerts that may reach somebody beside the own one: they say of themselves that they are a consequence."""
-_QUIET = frozenset({Cause.OVERLOAD})
-"""Where nothing is wrong a warning that says no more than that much is asked for is true."""
-NOTHING_SEEN = Recorded((), 0.0, 0.0, None)
+NOTHING_SEEN = Recorded((), 0.0, 0.0, {})
 PEOPLE = frozenset({"page", "tell"})
 """Receivers behind whom there is somebody."""
 _RIGHT: Mapping[Cause, frozenset[str]] = {
@@ -63,9 +40,11 @@ class Verdict:
     """Of one case. ``missed``: the bars that it doesn't reach, in words.
 
     ``onset`` in seconds after the run's beginning, other times in seconds after the onset. ``first_page``: names of the
-    first that somebody was woken with, and when. ``thrash``: first swap-in or repeat preemption. ``ever_slow``: first
-    p99 TPOT above 2 s, whatever made it; ``slow``: the same from the first preemption on. ``silent``: fired and reached
-    nobody. ``below``: its load is one that the objective is kept under.
+    first that somebody was woken with, and when; ``right_page``: the first that names what is wrong, of an incident,
+    and ``lead``: seconds that it has to come before tokens crawl. ``thrash``: first swap-in or repeat preemption;
+    ``preempted``: first preemption. ``ever_slow``: first p99 TPOT above 2 s, whatever made it, which is what the bar
+    says; ``slow``: the same from the first preemption on, which is what that page can be about. ``silent``: fired and
+    reached nobody. ``below``: its load is one that the objective is kept under.
     """
 
     title: str
@@ -76,7 +55,10 @@ class Verdict:
     notified: int
     told: tuple[str, ...]
     silent: tuple[str, ...]
+    right_page: float | None
+    lead: float
     thrash: float | None
+    preempted: float | None
     slow: float | None
     ever_slow: float | None
     below: bool
@@ -113,10 +95,10 @@ def judge(  # noqa: PLR0913 -- what a case is, what was seen of it, and which ba
     ]
     own = [one for one in own if one.alert in told] or own
     thrash = _first_thrash(truth)
-    preempted = _first(truth, ("preemptions",))
-    slow = None if preempted is None or thrash is None else _slow(recorded, max(zero, preempted))
+    preempted = None if thrash is None else _first(truth, ("preemptions",))
+    slow = None if preempted is None else _slow(recorded, max(zero, preempted))
     ever = _slow(recorded, zero)
-    missed = _false_alerts(evaluated, told, causes)
+    missed = _false_alerts(evaluated, people, causes, ever is not None, recorded)
     if below:
         missed += _kept(recorded, pages)
     elif not causes:
@@ -125,8 +107,11 @@ def judge(  # noqa: PLR0913 -- what a case is, what was seen of it, and which ba
         missed.append("its own alert never fires")
     elif not told & {one.alert for one in own}:
         missed.append(f"its own alert, {own[0].alert}, reaches nobody")
+    right = None
+    lead = LEAD_ON_A_RAMP_SECONDS if ramp else 0.0
     if truth["scenario"].startswith("incident") and thrash is not None:
-        missed += _incident(causes, people, truth, (thrash, slow), ramp=ramp)
+        right = _right_page(causes, people)
+        missed += _incident(people, truth["end"], right, _Times(zero, thrash, preempted, ever), lead)
     return Verdict(
         title,
         None if onset is None else onset - begin,
@@ -136,7 +121,10 @@ def judge(  # noqa: PLR0913 -- what a case is, what was seen of it, and which ba
         len(people),
         tuple(sorted(told)),
         tuple(sorted({one.alert for one in evaluated.fired} - told)),
+        None if right is None else right - zero,
+        lead,
         None if thrash is None else thrash - zero,
+        None if preempted is None else preempted - zero,
         None if slow is None else slow - zero,
         None if ever is None else ever - zero,
         below,
@@ -145,37 +133,88 @@ def judge(  # noqa: PLR0913 -- what a case is, what was seen of it, and which ba
     )
 
 
-def _false_alerts(evaluated: Evaluated, told: set[str], causes: frozenset[Cause]) -> list[str]:
-    """Of what reached somebody: what names another cause, and is no consequence of a true one."""
-    may = causes.union(_QUIET if not causes else (), *(CONSEQUENCES.get(cause, ()) for cause in causes))
-    named = {one.alert: Cause(one.labels["cause"]) for one in evaluated.fired}
-    return [f"{name} tells of {named[name]}" for name in sorted(told) if named[name] not in may]
+def _false_alerts(
+    evaluated: Evaluated,
+    people: Sequence[Notification],
+    causes: frozenset[Cause],
+    slow: bool,  # noqa: FBT001 -- whether tokens ever crawled
+    recorded: Recorded,
+) -> list[str]:
+    """Of what reached somebody: what names another cause, isn't explained by a true one, and isn't true by itself."""
+    true = [_subject(labels) for labels in explained([one.labels for one in evaluated.fired], causes, ALERTS)]
+    told = {_subject(labels) for each in people for labels in each.firing}
+    false = set()
+    for subject in told - set(true):
+        labels = dict(subject)
+        alert = ALERTS[labels["alertname"]]
+        much = alert.cause is Cause.OVERLOAD and alert.severity is Severity.WARNING
+        felt = alert.cause is Cause.SLO_MISSED and (
+            _missed(recorded, labels["slo"]) if "slo" in labels else slow
+        )
+        if not much and not felt:
+            false.add(f"{alert.name} tells of {alert.cause}")
+    return sorted(false)
+
+
+def _subject(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What tells one that fired from another, but for the cluster, which is the case's."""
+    return tuple(sorted((name, value) for name, value in labels.items() if name != "cluster"))
+
+
+def _missed(recorded: Recorded, slo: str) -> bool:
+    return recorded.late_ratios.get(slo, 0.0) > THRESHOLDS.slo_budget_ratio
+
+
+def _right_page(causes: frozenset[Cause], people: Sequence[Notification]) -> float | None:
+    """When somebody is first woken with what is wrong."""
+    right = frozenset[str]().union(*(_RIGHT.get(cause, frozenset()) for cause in causes))
+    return min(
+        (each.at for each in people if each.receiver == "page" and right & set(each.names)), default=None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """On the clock of the run. See Verdict."""
+
+    onset: float
+    thrash: float
+    preempted: float | None
+    ever_slow: float | None
 
 
 def _incident(
-    causes: frozenset[Cause],
-    people: Sequence[Notification],
-    truth: Mapping[str, Any],
-    times: tuple[float, float | None],
-    *,
-    ramp: bool,
+    people: Sequence[Notification], end: float, paged: float | None, times: _Times, lead: float
 ) -> list[str]:
-    """The bars of the incident: how soon, how long before tokens crawl, how often."""
-    thrash, slow = times
-    right = frozenset[str]().union(*(_RIGHT.get(cause, frozenset()) for cause in causes))
-    paged = min(
-        (each.at for each in people if each.receiver == "page" and right & set(each.names)), default=None
-    )
-    missed = _flaps(people, truth["end"])
+    """The bars of the incident, to the letter: how soon, how long before tokens crawl, how often."""
+    missed = _flaps(people, end)
     if paged is None:
-        return [*missed, f"no page of {' or '.join(sorted(right))}"]
-    if paged - thrash > PAGE_WITHIN_SECONDS:
-        missed.append(f"the page comes {paged - thrash:.0f} s after the first swap-in or repeat preemption")
-    if slow is not None and slow - paged < (LEAD_ON_A_RAMP_SECONDS if ramp else 0.0):
-        missed.append(f"the page comes {slow - paged:.0f} s before p99 TPOT passes {SLOW_SECONDS:g} s")
+        return [*missed, "no page of what is wrong"]
+    if paged - times.thrash > PAGE_WITHIN_SECONDS:
+        missed.append(
+            f"the page comes {paged - times.thrash:.0f} s after the first swap-in or repeat preemption"
+        )
+    slow = times.ever_slow
+    if slow is not None and slow - paged < lead:
+        missed.append(
+            f"{_relative(slow - paged)} p99 TPOT first passes {SLOW_SECONDS:g} s, {slow - times.onset:.0f} s"
+            f" after the onset{_why(times)}"
+        )
     if len(people) > MOST_NOTIFICATIONS:
         missed.append(f"{len(people)} notifications")
     return missed
+
+
+def _relative(ahead: float) -> str:
+    return f"the page comes {abs(ahead):.0f} s {'before' if ahead >= 0 else 'after'}"
+
+
+def _why(times: _Times) -> str:
+    """Why tokens crawl before a rule about preemption can know."""
+    slow, preempted = times.ever_slow, times.preempted
+    if slow is None or preempted is None or slow >= preempted:
+        return ""
+    return f": prefills hold up decodes {preempted - slow:.0f} s before anything is preempted"
 
 
 def _first(truth: Mapping[str, Any], columns: Sequence[str]) -> float | None:
@@ -202,7 +241,7 @@ def _slow(recorded: Recorded, since: float) -> float | None:
 
 def _kept(recorded: Recorded, pages: Sequence[Notification]) -> list[str]:
     """Of high load under which the objective is kept: that it is both, and nobody is woken."""
-    late, budget = recorded.late_ratio, THRESHOLDS.slo_budget_ratio
+    late, budget = recorded.late_ratios.get("ttft"), THRESHOLDS.slo_budget_ratio
     missed = [f"pages {', '.join(each.names)} though the objective is kept" for each in pages]
     if late is None or late > budget:
         missed.append(f"its load is to keep the objective, and late are {late}")

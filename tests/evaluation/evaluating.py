@@ -19,6 +19,8 @@ from tests.support.prometheus import Labels, Prometheus, add_blocks, serving
 
 EVALUATION_SECONDS = 15.0
 _DURATION = re.compile(r"(\d+)s")
+_AT_THE_INSTANT = f"--query.lookback-delta={EVALUATION_SECONDS - 1:.0f}s"
+"""The pack reads what was scraped through windows, and what is recorded as it is at the instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def evaluate(
     with tempfile.TemporaryDirectory(prefix="evaluation-") as folder:
         scraped = Path(folder) / "scraped.om"
         span = write_scrapes(recording, scraped, phase)
-        return over(rules, [scraped], span, offset, queries=queries)
+        return over(rules, [scraped], span, offset, queries=queries, arguments=[_AT_THE_INSTANT])
 
 
 def over(  # noqa: PLR0913 -- what, over what, and how
@@ -132,13 +134,22 @@ def _reads(expression: str, name: str) -> bool:
 
 
 def _recorded(prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float) -> Iterator[str]:
-    """As OpenMetrics, at each evaluation of its group."""
+    """As OpenMetrics: what each evaluation of its group gives, at all instants until the next.
+
+    A Prometheus forgets a series at the evaluation that doesn't give it any more. Blocks that are written afterwards
+    can't say so: whoever reads them is to look back for less than is between two instants.
+    """
     every = _seconds(rule["interval"])
     name = rule["record"]
+    held = [EVALUATION_SECONDS * place for place in range(max(1, round(every / EVALUATION_SECONDS)))]
     yield f"# TYPE {name} gauge\n"
     for labels, row in prometheus.query_range(rule["expr"], start, end, every).items():
         told = ",".join(f'{label}="{value}"' for label, value in labels if label != "__name__")
-        yield from (f"{name}{{{told}}} {value!r} {at:.3f}\n" for at, value in sorted(row.items()))
+        yield from (
+            f"{name}{{{told}}} {value!r} {at + later:.3f}\n"
+            for at, value in sorted(row.items())
+            for later in held
+        )
 
 
 def _fired(prometheus: Prometheus, rule: Mapping[str, Any], start: float, end: float) -> list[Fired]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from alerts.alert import Alert, Expression
 from alerts.catalogue import ALERTS
-from alerts.conditions import All, Compare, Condition, OnGpus, Reading, Rendering, Unless, leaves
+from alerts.conditions import All, Compare, Condition, OnGpus, Reading, Recorded, Rendering, Unless, leaves
 from alerts.thresholds import THRESHOLDS, Thresholds
 from analysis.backtest.subjects import Subject, Subjects, series_name
 from analysis.frame import Frame, Key, on_grid
@@ -113,6 +113,8 @@ def sound(condition: Condition) -> bool:
     """
     if isinstance(condition, Compare | OnGpus):
         return True
+    if isinstance(condition, Recorded):
+        return sound(condition.of)
     if isinstance(condition, All | Unless):
         narrower = [part for part in condition.parts if set(part.scope.labels) > set(condition.scope.labels)]
         if any(not isinstance(part, Compare) or part.operator not in {">", ">="} for part in narrower):

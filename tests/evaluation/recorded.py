@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +19,13 @@ class Recorded:
     """``slow``: seconds of the clock in which p99 TPOT of an engine is above 2 s, in order.
 
     ``usage_ratio`` and ``waiting``: the fullest pool and the longest queue of all ranks together, at any second.
-    ``late_ratio``: of all first tokens, those that missed the objective; None: nothing was counted.
+    ``late_ratios``: by objective, of all events those that missed it; one of which nothing was counted isn't there.
     """
 
     slow: tuple[float, ...]
     usage_ratio: float
     waiting: float
-    late_ratio: float | None
+    late_ratios: Mapping[str, float]
 
 
 def recorded(path: Path) -> Recorded:
@@ -32,7 +33,7 @@ def recorded(path: Path) -> Recorded:
     slow: set[float] = set()
     usage = 0.0
     waiting: dict[float, float] = defaultdict(float)
-    events = {"true": 0.0, "false": 0.0}
+    events: dict[str, dict[str, float]] = defaultdict(lambda: {"true": 0.0, "false": 0.0})
     names = {each.full_name for each in (TPOT_P99, KV_USAGE, SEQUENCES, SLO_EVENTS)}
     with Recording(path) as opened:
         for series in opened.read(names=names):
@@ -44,8 +45,7 @@ def recorded(path: Path) -> Recorded:
             elif series.labels.get("state") == "waiting":
                 for at, value in row:
                     waiting[at] += value
-            elif series.labels.get("slo") == "ttft":
-                events[series.labels["good"]] += row[-1][1]
-    count = sum(events.values())
-    late = events["false"] / count if count else None
+            elif "slo" in series.labels:
+                events[series.labels["slo"]][series.labels["good"]] += row[-1][1]
+    late = {slo: each["false"] / count for slo, each in events.items() if (count := sum(each.values()))}
     return Recorded(tuple(sorted(slow)), usage, max(waiting.values(), default=0.0), late)

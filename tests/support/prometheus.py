@@ -56,6 +56,16 @@ class Prometheus:
             for series in answer["data"]["result"]
         }
 
+    def raw(self, name: str, seconds: int) -> dict[Labels, list[float]]:
+        """When samples of a name were taken within the last seconds, by their other labels."""
+        answer = self._get("/api/v1/query", {"query": f"{name}[{seconds}s]"})
+        return {
+            tuple(sorted((key, text) for key, text in series["metric"].items() if key != "__name__")): [
+                float(at) for at, _ in series["values"]
+            ]
+            for series in answer["data"]["result"]
+        }
+
     def alerts(self) -> list[Mapping[str, Any]]:
         """Those that are pending or fire now, each with ``labels``, ``state`` and ``activeAt``."""
         found: list[Mapping[str, Any]] = self._get("/api/v1/alerts", {})["data"]["alerts"]

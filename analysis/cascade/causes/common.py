@@ -22,11 +22,20 @@ PAIN = frozenset({Cause.OVERLOAD, Cause.RETRY_STORM, Cause.SLO_MISSED})
 """What follows wherever capacity is lost or work is thrown away: queues, clients that come again, users who wait."""
 THRASH = PAIN | {Cause.ORPHANS, Cause.PREFILL_BLOCKING, Cause.LONG_PROMPTS}
 """What an engine that works for what it throws away leaves behind; long prompts are what filled it."""
-ELSEWHERE = THRASH | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH}
-"""What the rest of a fleet comes to when some of it is gone or stands still."""
+ELSEWHERE = frozenset(
+    {
+        Cause.RECOMPUTE_THRASH,
+        Cause.OFFLOAD_THRASH,
+        Cause.SWAP_THRASH,
+        Cause.ORPHANS,
+        Cause.PREFILL_BLOCKING,
+        Cause.LONG_PROMPTS,
+    }
+)
+"""What the rest of a fleet may come to when some of it is gone or does less, and what fills pools that are smaller."""
 WINDOW_SECONDS = 120.0
 """Over which rates of gateways are taken, as the pack does."""
-_SLO_SECONDS = 300.0
+_SLO_SECONDS = (300.0, 3600.0)
 _LONG = (-900.0, 900.0)
 
 POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTING)
@@ -42,15 +51,33 @@ QUEUE, IN_WORK, USAGE, PROMPTS = (
 
 
 def missed_share(subject: Subject) -> Values | None:
-    """Of first tokens and paces that were told within five minutes, those that missed their objective; shape (n,)."""
-    missed, met = (subject.risen(SLO_EVENTS, (("good", good),), _SLO_SECONDS) for good in ("false", "true"))
-    if missed is None or met is None:
+    """Of what was told within five minutes, and within an hour, the share that was late; shape (n,).
+
+    The smaller of both, as the pack pages, and by the objective missed most: where an engine tells each gap between
+    tokens, these are thousands for one first token.
+    """
+    found = []
+    for slo in subject.frame.label_values("slo"):
+        shares = [_missed(subject, slo, seconds) for seconds in _SLO_SECONDS]
+        told = [share for share in shares if share is not None]
+        if told:
+            found.append(np.minimum.reduce(told))
+    return np.fmax.reduce(found) if found else None
+
+
+def _missed(subject: Subject, slo: str, seconds: float) -> Values | None:
+    missed, met = (
+        subject.risen(SLO_EVENTS, (("slo", slo), ("good", good)), seconds) for good in ("false", "true")
+    )
+    if met is None:
         return None
+    missed = np.zeros(subject.n) if missed is None else missed
     return trailing_share(missed, missed + met)
 
 
+_MISSED_LIMIT = FAST_BURN * THRESHOLDS.slo_budget_ratio
 OBJECTIVES_MISSED = computed(
-    SLO_EVENTS, missed_share, lambda share: share > FAST_BURN * THRESHOLDS.slo_budget_ratio
+    SLO_EVENTS, missed_share, lambda share: share > _MISSED_LIMIT, _MISSED_LIMIT, name="slo_missed_ratio"
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.pack.engine import ENGINE_DEADLOCKED as DEADLOCKED
-from analysis.cascade.causes.common import ELSEWHERE, WAITS, users_waited
+from analysis.cascade.causes.common import ELSEWHERE, PAIN, WAITS, users_waited
 from analysis.cascade.looks import alerted, compared
 from analysis.cascade.template import Link, Role, Template
 from exporter.derive.traffic import SEQUENCES
@@ -18,6 +18,7 @@ ENGINE_DEADLOCKED = Template(
         Link("requests waited and none ran", alerted(DEADLOCKED), Role.NECESSARY),
         users_waited(),
     ),
-    explains=ELSEWHERE | {Cause.RANK_IMBALANCE},
+    explains=PAIN | {Cause.RANK_IMBALANCE},
+    may_explain=ELSEWHERE,
     first_sign=_WAITED,
 )

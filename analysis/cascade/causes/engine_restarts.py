@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.thresholds import THRESHOLDS
-from analysis.cascade.causes.common import ELSEWHERE
+from analysis.cascade.causes.common import ELSEWHERE, PAIN
 from analysis.cascade.causes.engine_down import ENGINE_GONE
 from analysis.cascade.looks import either, rising
 from analysis.cascade.template import Breadth, Link, Role, Template
@@ -22,7 +22,8 @@ ENGINE_RESTARTS = Template(
             Role.NECESSARY,
         ),
     ),
-    explains=ELSEWHERE | {Cause.ENGINE_DOWN, Cause.METRIC_RENAME},
+    explains=PAIN | {Cause.ENGINE_DOWN, Cause.METRIC_RENAME},
+    may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
     first_sign=either(ENGINE_GONE, rising(RESTARTS, seconds=_WITHIN_SECONDS)),
     lead_seconds=_WITHIN_SECONDS,

@@ -50,6 +50,7 @@ _REFUSED = computed(
     _turned_away_share,
     lambda share: share > THRESHOLDS.gateway_rejected_ratio,
     THRESHOLDS.gateway_rejected_ratio,
+    name="gateway_rejected_ratio",
 )
 _FEWER = computed(
     REQUESTS,
@@ -57,6 +58,7 @@ _FEWER = computed(
     lambda share: share < THRESHOLDS.gateway_let_through_ratio,
     THRESHOLDS.gateway_let_through_ratio,
     falls=True,
+    name="gateway_let_through_ratio",
 )
 _ROOM = computed(
     KV_USAGE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.pack.machine import GPU_LOST as LOST
-from analysis.cascade.causes.common import ELSEWHERE
+from analysis.cascade.causes.common import ELSEWHERE, PAIN
 from analysis.cascade.causes.engine_down import ENGINE_GONE
 from analysis.cascade.looks import alerted, rising
 from analysis.cascade.template import Breadth, Link, Role, Template
@@ -23,15 +23,14 @@ GPU_LOST = Template(
         Link("the driver said that the GPU is gone or ill", _LOST, Role.NECESSARY, least_seconds=30.0),
         Link("its engine answered no more", ENGINE_GONE, lag_seconds=(-60.0, 300.0)),
     ),
-    explains=ELSEWHERE
+    explains=PAIN
     | {
         Cause.ENGINE_DOWN,
         Cause.ENGINE_RESTARTS,
         Cause.ENGINE_FROZEN,
         Cause.COLLECTIVE_SLOW,
-        Cause.SIDECAR_BLIND,
-        Cause.GATEWAY_BREAKER,
     },
+    may_explain=ELSEWHERE | {Cause.GATEWAY_BREAKER},
     breadth=Breadth.GPU,
     first_sign=_LOST,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
-from alerts.pack.cache import KV_LEAKING, KV_THRASHING
-from analysis.cascade.causes.common import PAIN, RUNNING
-from analysis.cascade.looks import alerted, computed, either
+from alerts.pack.cache import KV_LEAKING, KV_THRASHING, TAIL_WASTE
+from analysis.cascade.causes.common import ELSEWHERE, PAIN, RUNNING, THROWN_OUT
+from analysis.cascade.looks import alerted, both, computed, either, without
 from analysis.cascade.peers import peers_median, smoothed
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Start, Template
@@ -16,7 +16,9 @@ from exporter.derive.blocks import KV_USAGE
 from exporter.derive.traffic import SEQUENCES
 
 _SMOOTH_SECONDS = 120.0
-_LOST_RATIO, _NONE_RATIO = 0.1, 0.05
+_ALIKE = float(np.log(1.33))
+"""Sequences of another kind hold more or less on every engine: then nothing is said."""
+_LOST_RATIO, _NONE_RATIO = 0.15, 0.05
 """Of the pool: what has to be lost before it is told from chance, and what chance alone makes."""
 
 
@@ -38,6 +40,15 @@ def _held_beyond_peers(subject: Subject) -> Values | None:
     return usage - np.where(running > 0, running * each, 0.0)
 
 
+def _peers_as_before(subject: Subject) -> Values | None:
+    """What a sequence holds on its peers over what it held there at first; shape (n,)."""
+    each = peers_median(subject, _per_sequence, _SMOOTH_SECONDS)
+    if each is None:
+        return None
+    early = each[: max(1, len(each) // 4)]
+    return each / float(np.median(early[~np.isnan(early)])) if (~np.isnan(early)).any() else None
+
+
 def _never_given_back(subject: Subject) -> Values | None:
     """The same over two minutes, from when on it never falls again till the end; NaN before. Leaks don't heal."""
     beyond = _held_beyond_peers(subject)
@@ -56,7 +67,19 @@ KV_LEAK = Template(
             "blocks were taken that no sequence can have been using, and were never given back",
             either(
                 alerted(KV_LEAKING),
-                computed(KV_USAGE, _never_given_back, lambda lost: lost > _LOST_RATIO, _LOST_RATIO),
+                without(
+                    both(
+                        computed(
+                            KV_USAGE,
+                            _never_given_back,
+                            lambda lost: lost > _LOST_RATIO,
+                            _LOST_RATIO,
+                            name="kv_lost_ratio",
+                        ),
+                        computed(KV_USAGE, _peers_as_before, lambda times: np.abs(np.log(times)) < _ALIKE),
+                    ),
+                    either(THROWN_OUT, alerted(TAIL_WASTE)),
+                ),
             ),
             Role.NECESSARY,
             least_seconds=60.0,
@@ -69,7 +92,8 @@ KV_LEAK = Template(
             weight=0.5,
         ),
     ),
-    explains=PAIN | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH},
+    explains=PAIN,
+    may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
     starts=(Start(_held_beyond_peers, KV_USAGE),),
     lead_seconds=600.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
-from analysis.cascade.causes.common import ELSEWHERE
+from analysis.cascade.causes.common import ELSEWHERE, PAIN
 from analysis.cascade.causes.engine_down import ENGINE_GONE
 from analysis.cascade.looks import either, level, rising
 from analysis.cascade.subject import Subject
@@ -32,7 +32,8 @@ METRIC_RENAME = Template(
         Link("it began anew", rising(RESTARTS, seconds=300.0)),
         Link("it answered, and told no KV usage any more", _usage_untold, Role.NECESSARY, least_seconds=60.0),
     ),
-    explains=ELSEWHERE | {Cause.ENGINE_DOWN},
+    explains=PAIN | {Cause.ENGINE_DOWN},
+    may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
     first_sign=either(_usage_untold, ENGINE_GONE),
     starts=(level(SEQUENCES),),

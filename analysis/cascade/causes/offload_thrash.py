@@ -40,6 +40,8 @@ OFFLOAD_THRASH = Template(
         users_waited(),
     ),
     explains=THRASH | {Cause.RECOMPUTE_THRASH},
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=420.0,
+    early_seconds=300.0,  # queues build up before the pool thrashes
 )

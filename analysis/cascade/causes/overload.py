@@ -9,14 +9,18 @@ from alerts.pack.cache import KV_DEMAND_BEYOND_POOL
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
     IN_WORK,
+    OBJECTIVES_MISSED,
+    POOL_FULL,
     QUEUE,
+    REQUESTS_WAIT,
+    RUNNING,
     USAGE,
     WAITS,
     pool_full,
     thrown_out,
     users_waited,
 )
-from analysis.cascade.looks import alerted, computed
+from analysis.cascade.looks import alerted, both, computed, either
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Link, Role, Template
 from analysis.frame import Values
@@ -24,12 +28,13 @@ from exporter.derive.blocks import KV_USAGE
 from exporter.derive.traffic import SEQUENCES
 
 _QUEUED_SECONDS = 30.0
-_RUNNING = (("state", "running"),)
+_OF_MOST = 0.9
+_DEMANDED = alerted(KV_DEMAND_BEYOND_POOL)
 
 
 def _queued_while_busy(subject: Subject) -> Values | None:
     """How many wait, at the engine's limit: its pool is full, or it runs as many as it ever did."""
-    waiting, running = subject.total(SEQUENCES, WAITS), subject.total(SEQUENCES, _RUNNING)
+    waiting, running = subject.total(SEQUENCES, WAITS), subject.total(SEQUENCES, RUNNING)
     if waiting is None or running is None:
         return None
     usage = subject.total(KV_USAGE)
@@ -39,12 +44,10 @@ def _queued_while_busy(subject: Subject) -> Values | None:
     return np.where(np.isnan(waiting), np.nan, np.where(busy, waiting, 0.0))
 
 
-_OF_MOST = 0.9
-
 OVERLOAD = Template(
     Cause.OVERLOAD,
     (
-        Link("more KV was asked for than the pool holds", alerted(KV_DEMAND_BEYOND_POOL)),
+        Link("more KV was asked for than the pool holds", _DEMANDED),
         pool_full(),
         Link(
             "requests queued at an engine that was full",
@@ -53,7 +56,14 @@ OVERLOAD = Template(
                 _queued_while_busy,
                 lambda queued: queued > THRESHOLDS.waiting_sequences,
                 THRESHOLDS.waiting_sequences,
+                name="queued_sequences",
             ),
+            Role.NECESSARY,
+            least_seconds=_QUEUED_SECONDS,
+        ),
+        Link(
+            "that was more than a moment's queue: more was asked for than it holds, or users waited too long",
+            either(_DEMANDED, either(OBJECTIVES_MISSED, both(POOL_FULL, REQUESTS_WAIT))),
             Role.NECESSARY,
             least_seconds=_QUEUED_SECONDS,
         ),
@@ -61,6 +71,7 @@ OVERLOAD = Template(
         users_waited(),
     ),
     explains=frozenset({Cause.SLO_MISSED}),
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=150.0,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alerts.causes import Cause
+from alerts.conditions import leaves
 from alerts.pack.machine import PCIESATURATED_BY_OTHERS
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED
 from alerts.recording_gpus import SATURATED
@@ -17,7 +18,7 @@ PCIE_OTHER_TENANT = Template(
     (
         Link(
             "a PCIe link was full, and not of the engine's swapping",
-            alerted(PCIESATURATED_BY_OTHERS, SATURATED.of_gpu),
+            alerted(PCIESATURATED_BY_OTHERS, *leaves(SATURATED)),
             Role.NECESSARY,
             least_seconds=30.0,
         ),

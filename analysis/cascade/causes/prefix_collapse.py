@@ -6,31 +6,51 @@ import numpy as np
 
 from alerts.causes import Cause
 from alerts.thresholds import THRESHOLDS
-from analysis.cascade.causes.common import PAIN, pool_full, requests_waited, users_waited
-from analysis.cascade.looks import computed, level
+from analysis.cascade.causes.common import ELSEWHERE, PAIN, pool_full, requests_waited, users_waited
+from analysis.cascade.looks import both, computed, level, trailing_share
+from analysis.cascade.peers import smoothed
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Link, Role, Template
 from analysis.frame import Values
 from exporter.derive.prefill import PREFILL_RATIO, PREFIX_HITS
+from exporter.derive.traffic import PROMPT_RATE
 
-_PAID_QUANTILE = 0.75
+_PAYS = 2.0
+_LOST_RATIO = 0.5
+"""Of what it usually hit: a cache that hits less than this has lost most of what it was there for."""
 _LEAST_BEFORE_SECONDS = 60.0
 
 
-def _hits_after_paying(subject: Subject) -> Values | None:
-    """Prefix hits from when on the cache had paid: twice the line for a quarter of the time before; shape (n,).
+def _hits_lost(subject: Subject) -> Values | None:
+    """Prefix hits where they are less than half of what they had been on the mean so far, else 1; shape (n,).
 
-    NaN before that: a cache that never paid has nothing to lose.
+    NaN where the cache had not paid by then: it has nothing to lose.
     """
     hits = subject.total(PREFIX_HITS)
     if hits is None:
         return None
-    paid = np.nan_to_num(hits) > 2 * THRESHOLDS.prefix_hit_ratio
     known = ~np.isnan(hits)
-    before = np.cumsum(known)
-    share = np.cumsum(paid & known) / np.maximum(1, before)
-    enough = before * subject.frame.step_seconds >= _LEAST_BEFORE_SECONDS
-    return np.where(known & enough & (share >= 1 - _PAID_QUANTILE), hits, np.nan)
+    # what it hit while it paid: a collapse that goes on for long must not become what is usual
+    paying = known & (np.nan_to_num(hits) >= THRESHOLDS.prefix_hit_ratio)
+    usual = np.cumsum(np.where(paying, hits, 0.0)) / np.maximum(1, np.cumsum(paying))
+    paid = np.cumsum(paying) * subject.frame.step_seconds >= _LEAST_BEFORE_SECONDS
+    # below twice the line a few long prompts of their own look the same as a collapse
+    paid &= usual >= _PAYS * THRESHOLDS.prefix_hit_ratio
+    return np.where(known & paid, np.where(hits < _LOST_RATIO * usual, hits, 1.0), np.nan)
+
+
+def _saved(subject: Subject) -> Values | None:
+    """Prompt tokens a second that the cache spares, over their mean so far; shape (n,).
+
+    Long prompts of their own make the share of hits fall as well; the others still find what they found.
+    """
+    hits, prompts = subject.total(PREFIX_HITS), subject.total(PROMPT_RATE)
+    if hits is None or prompts is None:
+        return None
+    spared = smoothed(hits * prompts, PREFIX_HITS.window_seconds, subject.frame.step_seconds)
+    known = ~np.isnan(spared)
+    usual = np.cumsum(np.where(known, spared, 0.0)) / np.maximum(1, np.cumsum(known))
+    return trailing_share(spared, usual)
 
 
 PREFIX_COLLAPSE = Template(
@@ -38,12 +58,15 @@ PREFIX_COLLAPSE = Template(
     (
         Link(
             "the prefix cache hit far less than it had",
-            computed(
-                PREFIX_HITS,
-                _hits_after_paying,
-                lambda hits: hits < THRESHOLDS.prefix_hit_ratio,
-                THRESHOLDS.prefix_hit_ratio,
-                falls=True,
+            both(
+                computed(
+                    PREFIX_HITS,
+                    _hits_lost,
+                    lambda hits: hits < THRESHOLDS.prefix_hit_ratio,
+                    THRESHOLDS.prefix_hit_ratio,
+                    falls=True,
+                ),
+                computed(PREFIX_HITS, _saved, lambda share: share < _LOST_RATIO),
             ),
             Role.NECESSARY,
             least_seconds=60.0,
@@ -52,6 +75,7 @@ PREFIX_COLLAPSE = Template(
         requests_waited(),
         users_waited(),
     ),
-    explains=PAIN | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH},
+    explains=PAIN,
+    may_explain=ELSEWHERE,
     starts=(level(PREFIX_HITS), level(PREFILL_RATIO)),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.pack.engine import RANKS_OUT_OF_BALANCE
-from analysis.cascade.causes.common import PAIN, pool_full, requests_waited, users_waited
+from analysis.cascade.causes.common import ELSEWHERE, PAIN, pool_full, requests_waited, users_waited
 from analysis.cascade.looks import alerted, level
 from analysis.cascade.template import Breadth, Link, Role, Template
 from exporter.derive.ranks import IMBALANCE
@@ -22,7 +22,8 @@ RANK_IMBALANCE = Template(
         requests_waited(),
         users_waited(),
     ),
-    explains=PAIN | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH},
+    explains=PAIN,
+    may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
     starts=(level(IMBALANCE),),
 )

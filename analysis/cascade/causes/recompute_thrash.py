@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.pack.cache import KV_PING_PONG, KV_THRASHING
-from alerts.pack.swap import KV_SEQUENCES_SWAPPED
+from alerts.pack.swap import KV_OFFLOAD_THRASH, KV_SEQUENCES_SWAPPED
 from analysis.cascade.causes.common import (
     IN_WORK,
     QUEUE,
@@ -32,6 +32,12 @@ RECOMPUTE_THRASH = Template(
         requests_waited(),
         users_waited(),
         Link(
+            "what was thrown out came back from the tier below instead of being computed again",
+            alerted(KV_OFFLOAD_THRASH),
+            Role.AGAINST,
+            weight=0.9,
+        ),
+        Link(
             "what was thrown out went to the host instead of being computed again",
             alerted(KV_SEQUENCES_SWAPPED),
             Role.AGAINST,
@@ -39,6 +45,8 @@ RECOMPUTE_THRASH = Template(
         ),
     ),
     explains=THRASH,
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=420.0,
+    early_seconds=300.0,  # queues build up before the pool thrashes
 )

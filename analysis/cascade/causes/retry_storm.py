@@ -37,6 +37,7 @@ _GAVE_UP = computed(
     _gave_up,
     lambda rate: rate > THRESHOLDS.retry_storm_per_second,
     THRESHOLDS.retry_storm_per_second,
+    name="given_up_per_second",
 )
 
 RETRY_STORM = Template(
@@ -54,6 +55,7 @@ RETRY_STORM = Template(
     ),
     explains=frozenset({Cause.OVERLOAD, Cause.SLO_MISSED}),
     breadth=Breadth.FLEET,
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=240.0,
 )

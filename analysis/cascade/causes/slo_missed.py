@@ -14,7 +14,7 @@ SLO_MISSED = Template(
             "first tokens and answers were late far more often than the objective allows",
             either(OBJECTIVES_MISSED, TOKENS_LATE),
             Role.NECESSARY,
-            least_seconds=60.0,
+            least_seconds=180.0,
         ),
     ),
     breadth=Breadth.FLEET,

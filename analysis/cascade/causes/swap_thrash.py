@@ -37,6 +37,8 @@ SWAP_THRASH = Template(
         Cause.ENGINE_DEADLOCKED,
         Cause.RANK_IMBALANCE,
     },
+    may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=(IN_WORK, USAGE, QUEUE),
     lead_seconds=420.0,
+    early_seconds=300.0,  # queues build up before the pool thrashes
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.cache import TAIL_WASTE as WASTED
 from analysis.cascade.causes.common import (
+    ELSEWHERE,
     IN_WORK,
     PAIN,
     USAGE,
@@ -30,6 +31,7 @@ TAIL_WASTE = Template(
         thrown_out(),
         users_waited(),
     ),
-    explains=PAIN | {Cause.RECOMPUTE_THRASH, Cause.OFFLOAD_THRASH, Cause.SWAP_THRASH},
+    explains=PAIN,
+    may_explain=ELSEWHERE,
     starts=(USAGE, IN_WORK),
 )

@@ -12,6 +12,14 @@ _THERE, _GONE = Told(ENGINE_INFO, 1, 1, _KIND), Told(ENGINE_INFO, 1, None, _KIND
 
 TRIALS = (
     Fires(
+        "CapacityGone",
+        "one engine of two is down",
+        (Told(SOURCE_UP, 1, 0), _GONE),
+        "50% of the fleet's engines are down",
+        worst="Down: a.",
+    ),
+    Quiet("CapacityGone", "all answer", (Told(SOURCE_UP, 1, 1), _THERE)),
+    Fires(
         "ManyEnginesStuck",
         "one engine of two thrashes",
         (Told(THRASHING, 0, 1), _THERE),

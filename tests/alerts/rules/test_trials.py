@@ -32,10 +32,7 @@ class Variant(NamedTuple):
     def file(self) -> dict[str, object]:
         """Of tests. The one rule alone, and what it needs to be recorded."""
         alert = self.trial.alert
-        text = ALERTS[alert].promql(PLAIN.rendering)
-        groups = [
-            name for name, group in RECORDINGS.items() if any(each.name in text for each in group.recordings)
-        ]
+        groups = recorded_for(ALERTS[alert].promql(PLAIN.rendering))
         recorded = [f"{name}.recorded.json" for name in groups]
         kind = "bare" if self.bare else "rules"
         return {
@@ -47,6 +44,16 @@ class Variant(NamedTuple):
             ],
             "tests": [promtool_test(self.trial, twice=self.twice, bare=self.bare)],
         }
+
+
+def recorded_for(expression: str) -> list[str]:
+    """Groups of recordings that it reads, and those that these read, in order."""
+    found, text = set[str](), expression
+    for name, group in reversed(RECORDINGS.items()):
+        if any(each.name in text for each in group.recordings):
+            found.add(name)
+            text += " ".join(each.promql(PLAIN.rendering) for each in group.recordings)
+    return [name for name in RECORDINGS if name in found]
 
 
 def named() -> Iterator[tuple[str, Variant]]:

@@ -49,6 +49,27 @@ def test_an_engine_that_no_sidecar_can_read_is_down_and_nobody_is_blind(tmp_path
     assert tried(tmp_path, list(told), series, {"10m": told}) == OK
 
 
+@pytest.mark.parametrize(
+    ("engines", "down", "pages"), [(1, 1, 1), (2, 1, 1), (10, 1, 1), (11, 1, 0), (11, 2, 1)]
+)
+def test_engines_that_are_down_wake_somebody_where_they_are_much_of_their_fleet(
+    engines: int, down: int, pages: int, tmp_path: Path
+) -> None:
+    """One of many is for somebody at work, and is told all the same; what is gone for long still counts."""
+    series: dict[str, str] = {}
+    for number in range(engines):
+        name, gone = f"e{number}", number < down
+        series |= engine(name, "1x10 stale" if gone else "1x180")
+        series[f'thrashold_source_up{{cluster="c",instance="{name}",source="{name}"}}'] = (
+            "1x10 0x170" if gone else "1x180"
+        )
+    told: Firing = {
+        "EngineDown": [{"cluster": "c", "engine": f"e{number}"} for number in range(down)],
+        "CapacityGone": [{"cluster": "c"}] * pages,
+    }
+    assert tried(tmp_path, list(told), series, {"6m": told, "45m": told}) == OK
+
+
 def test_a_pod_that_was_scaled_away_is_no_sidecar_that_is_down(tmp_path: Path) -> None:
     """Its target is gone with it; one that crashed is still a target."""
     series = sidecar("kept", "1x80") | target("kept", "1x80")

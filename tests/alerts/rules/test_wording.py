@@ -52,6 +52,11 @@ CASES: dict[str, tuple[tuple[float, str], ...]] = {
         (0.3333, "33% of the fleet's engines are down or start over and over"),
         (1.0, "100% of the fleet's engines are down or start over and over"),
     ),
+    "CapacityGone": (
+        (0.1, "10% of the fleet's engines are down"),
+        (0.3333, "33% of the fleet's engines are down"),
+        (1.0, "100% of the fleet's engines are down"),
+    ),
     "FleetUnseen": (
         (1.0, "No sidecar of the fleet is left, of 1 before"),
         (12.0, "No sidecar of the fleet is left, of 12 before"),

@@ -1,0 +1,139 @@
+"""What of a series is judged: a counter by its rate, nothing in gaps, and nothing around an engine's restart.
+
+A counter's rate is its rise over half a minute, summed from instant to instant: a fall, an appearance and a gap give
+none, so that nobody's ``increase()`` over a restart is an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.frame import Frame, Key
+from exporter.derive.headroom import EXHAUSTION
+from exporter.derive.inventory import ENGINE_GPU_INFO
+from exporter.derive.preemption import TOKENS_PER_PREEMPTION
+from exporter.derive.ranks import RESTARTS
+
+Values = NDArray[np.float64]
+RATE_SECONDS = 30.0
+_COUNTER = "_total"
+_DURATION = "_seconds"
+_NOT_JUDGED = ("_info", "_timestamp_seconds", "_created", "_bucket")
+_FORECASTS = frozenset({EXHAUSTION.full_name})
+"""They come and go, and say themselves how bad it is."""
+_LEAST_OF_BYTES = 1e6
+_LEAST = (
+    ("_ratio", 0.02),
+    (_DURATION, 0.005),
+    ("_bytes", _LEAST_OF_BYTES),
+    ("_bytes_per_second", _LEAST_OF_BYTES),
+    ("_celsius", 2.0),
+    ("_watts", 10.0),
+)
+"""The least spread of a unit: what nobody would call a change, a quarter of it."""
+_LEAST_OF_A_COUNT = 1.0
+_LEAST_OF_A_STATE = 0.1
+_MORE_IS_BETTER = frozenset({TOKENS_PER_PREEMPTION.full_name})
+"""That these rise is a return; that a duration falls as well."""
+_LATE_SECONDS = 150.0
+"""A series that is first known so long after the others may have begun amid an incident: its fall is a return then."""
+_BEFORE_RESTART_SECONDS = 60.0
+_AFTER_RESTART_SECONDS = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Values in the shape of the series, NaN where none is judged. ``least_spread``: in their unit.
+
+    ``falls`` and ``rises``: whether that it does so may be an event.
+    """
+
+    values: Values
+    is_rate: bool
+    least_spread: float
+    falls: bool = True
+    rises: bool = True
+
+
+def judged(key: Key, values: Values, step_seconds: float) -> Judged | None:
+    """Of one series; None where it is text, a time or a forecast."""
+    if key.name.endswith(_NOT_JUDGED) or key.name in _FORECASTS:
+        return None
+    first = int(np.argmax(~np.isnan(values))) if len(values) else 0
+    late = first * step_seconds > _LATE_SECONDS
+    if key.name.endswith(_COUNTER):
+        one = 1 / max(RATE_SECONDS, step_seconds)
+        least = _LEAST_OF_BYTES if key.name.endswith("_bytes_total") else one
+        return Judged(rate(values, step_seconds), is_rate=True, least_spread=least, falls=not late)
+    return Judged(
+        values,
+        is_rate=False,
+        least_spread=_least(key.name, values),
+        falls=not (key.name.endswith(_DURATION) or late),
+        rises=key.name not in _MORE_IS_BETTER,
+    )
+
+
+def rate(values: Values, step_seconds: float) -> Values:
+    """Per second, over the half minute that ends at each instant; NaN where less than a sixth of it is known."""
+    rises = np.full(len(values), np.nan)
+    rises[1:] = np.diff(values)
+    rises[rises < 0] = np.nan
+    known = ~np.isnan(rises)
+    window = max(1, round(RATE_SECONDS / step_seconds))
+    sums = _trailing(np.where(known, rises, 0.0), window)
+    counts = _trailing(known.astype(np.float64), window)
+    enough = (6 * counts >= window) & known
+    return np.where(enough, sums / np.maximum(counts, 1.0) / step_seconds, np.nan)
+
+
+def restarts(frame: Frame) -> dict[str, NDArray[np.bool_]]:
+    """Which instants are around a restart, of each engine by name and of its GPUs by ``uuid``; shape (n,) each.
+
+    An engine has restarted where the sidecar says so, or where one of its own counters fell.
+    """
+    at: dict[str, NDArray[np.bool_]] = {}
+    for key, values in frame.columns():
+        engine = key.label("engine")
+        if engine and key.name.endswith(_COUNTER):
+            known = np.flatnonzero(~np.isnan(values))
+            steps = np.diff(values[known])
+            moved = known[1:][steps != 0 if key.name == RESTARTS.full_name else steps < 0]
+            if len(moved):
+                at.setdefault(engine, np.zeros(len(frame), dtype=bool))[moved] = True
+    around = {
+        engine: _around(
+            marks,
+            int(_BEFORE_RESTART_SECONDS / frame.step_seconds),
+            int(_AFTER_RESTART_SECONDS / frame.step_seconds),
+        )
+        for engine, marks in at.items()
+    }
+    for key in frame.select(ENGINE_GPU_INFO).keys:
+        if key.label("engine") in around:
+            around[key.label("uuid")] = around[key.label("engine")]
+    return around
+
+
+def _least(name: str, values: Values) -> float:
+    known = values[~np.isnan(values)]
+    if ((known == 0) | (known == 1)).all():
+        return _LEAST_OF_A_STATE
+    return next((least for suffix, least in _LEAST if name.endswith(suffix)), _LEAST_OF_A_COUNT)
+
+
+def _trailing(values: Values, window: int) -> Values:
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    ends = np.arange(1, len(values) + 1)
+    return np.asarray(sums[ends] - sums[np.maximum(ends - window, 0)])
+
+
+def _around(marks: NDArray[np.bool_], before: int, after: int) -> NDArray[np.bool_]:
+    """All instants from ``before`` before a mark to ``after`` after it."""
+    result = np.zeros(len(marks), dtype=bool)
+    for place in np.flatnonzero(marks).tolist():
+        result[max(0, place - before) : place + after + 1] = True
+    return result

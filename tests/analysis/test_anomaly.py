@@ -1,0 +1,223 @@
+"""Flags of made series; those of real engines and of the drill stand in tests/evaluation/test_detection.py."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.anomaly import Baseline, Flag, Kind, flags, look, of_frame
+from analysis.frame import Frame, Key
+from exporter.derive.blocks import KV_USAGE
+from exporter.derive.gpu_memory import GPU_MEMORY_USED
+from exporter.derive.ranks import RESTARTS
+from exporter.derive.traffic import GENERATION_TOKENS, SEQUENCES
+
+START = 1_800_000_000.0
+USAGE = Key.of(KV_USAGE.full_name, {"engine": "engine-0"})
+BYTES = Key.of(GPU_MEMORY_USED.full_name, {"uuid": "GPU-0"})
+RESTARTS_OF = Key.of(RESTARTS.full_name, {"engine": "engine-0"})
+TOKENS = Key.of(GENERATION_TOKENS.full_name, {"engine": "engine-0"})
+RESTARTED = 1800
+
+
+def times(instants: int, step: float = 1.0) -> np.ndarray:
+    return START + step * np.arange(instants)
+
+
+def calm(instants: int = 3600, seed: int = 1) -> np.ndarray:
+    """A usage around a half that wanders."""
+    chance = np.random.default_rng(seed)
+    drift = np.convolve(chance.normal(0.0, 1.0, instants + 299), np.ones(300) / 300, "valid")
+    return np.clip(0.5 + 0.8 * drift + chance.normal(0.0, 0.01, instants), 0.0, 1.0)
+
+
+def found(values: np.ndarray, key: Key = USAGE, step: float = 1.0) -> tuple[Flag, ...]:
+    return flags(values, times(len(values), step), step, key)
+
+
+def test_an_incident_is_one_flag_with_all_that_is_to_be_said() -> None:
+    values = calm() * 0.4
+    values[1800:2130] = 0.99
+    (flag,) = found(values)
+    assert (flag.kind, flag.baseline) == (Kind.SPIKE, Baseline.BEFORE)
+    assert (flag.start, flag.last) == (START + 1800, START + 2129)
+    assert flag.end == START + 2130
+    assert (flag.value, flag.high < 0.4, flag.low > 0.05) == (0.99, True, True)
+    assert re.fullmatch(
+        r"kv_usage_ratio of engine-0 rose to 0\.99; 0\.\d+ to 0\.\d+ was usual; \d+ spreads above;"
+        r" 08:30:00 to 08:35:30",
+        flag.words,
+    )
+
+
+@pytest.mark.parametrize(("level", "kind"), [(0.99, Kind.LEVEL_UP), (0.0, Kind.LEVEL_DOWN)])
+def test_what_lasts_to_the_end_has_none(level: float, kind: Kind) -> None:
+    values = calm() * 0.2 + 0.35
+    values[2400:] = level
+    (flag,) = found(values)
+    assert (flag.kind, flag.start, flag.end) == (kind, START + 2400, None)
+    assert "was still there at the end" in flag.words
+
+
+def test_what_only_wanders_is_quiet() -> None:
+    assert sum(len(found(calm(seed=seed))) for seed in range(60)) <= 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1.0, 1024.0]))
+def test_a_unit_changes_no_flag(seed: int, unit: float) -> None:
+    values = calm(seed=seed) * 1e10
+    values[2000:2400] *= 3.0
+    plain, other = found(values, BYTES), found(values * unit, BYTES)
+    assert [(flag.start, flag.end, flag.kind) for flag in plain] == [
+        (flag.start, flag.end, flag.kind) for flag in other
+    ]
+    assert any(abs(flag.start - START - 2000) <= 5 for flag in plain)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e12, -3.5])
+def test_a_constant_is_quiet(value: float) -> None:
+    assert found(np.full(1000, value)) == ()
+
+
+def test_a_slow_drift_is_none_and_a_steep_rise_does_not_explain_itself_away() -> None:
+    noise = np.random.default_rng(4).normal(0.0, 0.01, 7200)
+    assert found(0.2 + 0.5 * np.arange(7200) / 7200 + noise) == ()
+    rise = 0.2 + 0.7 * np.clip((np.arange(7200) - 5000) / 100, 0.0, 1.0) + noise
+    (flag,) = found(rise)
+    assert 5000 <= flag.start - START <= 5100
+
+
+def test_a_gap_is_neither_scored_nor_an_event() -> None:
+    values = calm()
+    values[1200:1900] = np.nan
+    assert found(values) == ()
+    values[1900:1903] = np.nan
+    values[2500:2600] = 3.0
+    (flag,) = found(values)
+    assert flag.start == START + 2500
+
+
+def counter(rates: np.ndarray) -> np.ndarray:
+    return np.cumsum(rates)
+
+
+def test_a_counter_is_looked_at_by_its_rate_and_a_reset_is_none() -> None:
+    chance = np.random.default_rng(5)
+    rates = chance.poisson(300.0, 3600).astype(float)
+    values = counter(rates)
+    values[RESTARTED:] -= values[RESTARTED - 1]
+    assert found(values, TOKENS) == ()
+    rates[2500:2700] = 3000.0
+    (flag,) = found(counter(rates), TOKENS)
+    assert flag.is_rate
+    assert flag.words.startswith("generation_tokens_total per second of engine-0 rose to 3e+03;")
+
+
+def test_a_counter_that_appears_late_or_jumps_over_a_gap_is_no_event() -> None:
+    values = counter(np.full(3600, 20.0)) + 1e9
+    values[:500] = np.nan
+    values[1500:1700] = np.nan
+    values[1700:] += 1e8
+    assert found(values, TOKENS) == ()
+
+
+def frame(**columns: np.ndarray) -> Frame:
+    keys = {"usage": USAGE, "tokens": TOKENS, "restarts": RESTARTS_OF}
+    instants = len(next(iter(columns.values())))
+    return Frame(
+        times(instants), 1.0, tuple(keys[name] for name in columns), np.column_stack(list(columns.values()))
+    )
+
+
+def test_a_restart_is_no_event_by_itself() -> None:
+    usage, tokens = calm() * 0.3 + 0.4, counter(np.full(3600, 500.0))
+    tokens[RESTARTED:] -= tokens[RESTARTED]
+    usage[RESTARTED - 20 : RESTARTED] = np.nan
+    usage[RESTARTED : RESTARTED + 90] = 0.0
+    assert of_frame(frame(usage=usage, tokens=tokens)).flags == ()
+    said = np.concatenate((np.zeros(RESTARTED + 15), np.ones(3600 - RESTARTED - 15)))
+    steady = counter(np.full(3600, 500.0))
+    assert of_frame(frame(usage=usage, tokens=steady, restarts=said)).flags == ()
+    assert [flag.kind for flag in of_frame(frame(usage=usage, tokens=steady)).flags] == [Kind.DROP]
+
+
+def test_what_is_short_and_had_its_like_is_nothing_new() -> None:
+    values = calm(7200) * 0.2
+    for begin in (2000, 4000, 6000):
+        values[begin : begin + 60] = 0.9
+    assert [flag.start for flag in found(values)] == [START + 2000]
+    values[6000:6600] = 0.9
+    assert [flag.start for flag in found(values)] == [START + 2000, START + 6000]
+
+
+def test_a_series_that_can_not_be_judged_says_why() -> None:
+    few = look(USAGE, np.full(20, 0.5), times(20), 1.0)
+    text = look(Key("thrashold_build_info"), np.ones(100), times(100), 1.0)
+    assert "20 instants are known" in few.left_out
+    assert "text" in text.left_out
+    assert (few.flags, text.flags) == ((), ())
+
+
+HOUR = 60
+WEEK = 168 * HOUR
+
+
+def weekly(weeks: int) -> np.ndarray:
+    """A minute's step: nights, days, and a job of an hour each Monday."""
+    at = np.arange(weeks * WEEK)
+    chance = np.random.default_rng(6)
+    values = 0.4 + 0.15 * np.sin(at * 2 * np.pi / (24 * HOUR)) + chance.normal(0.0, 0.01, len(at))
+    values[(at % WEEK) // HOUR == 30] = 0.95
+    return np.asarray(values)
+
+
+@pytest.mark.parametrize("weeks", [2, 3, 5])
+def test_what_comes_each_week_is_usual_and_what_does_not_is_none(weeks: int) -> None:
+    values = weekly(weeks)
+    assert found(values, step=60.0) == ()
+    odd = (weeks - 1) * WEEK + 100 * HOUR
+    values[odd : odd + 60] = 0.95
+    (flag,) = found(values, step=60.0)
+    assert (flag.baseline, flag.start) == (Baseline.HOUR_OF_WEEK, START + odd * 60)
+    assert flag.high < 0.8
+
+
+def test_with_weeks_enough_it_is_seen_that_a_peak_did_not_come() -> None:
+    values = weekly(5)
+    missing = 4 * WEEK + 30 * HOUR
+    values[missing : missing + HOUR] = 0.4
+    (flag,) = found(values, step=60.0)
+    assert (flag.kind, flag.low > 0.5) == (Kind.DROP, True)
+
+
+def test_before_there_are_weeks_it_is_said_what_was_held_against() -> None:
+    values = weekly(1)
+    assert look(USAGE, values, times(len(values), 60.0), 60.0).baseline is Baseline.BEFORE
+    longer = weekly(2)
+    assert look(USAGE, longer, times(len(longer), 60.0), 60.0).baseline is Baseline.HOUR_OF_WEEK
+
+
+def test_a_series_that_is_new_in_an_old_history_is_held_against_what_was_before() -> None:
+    values = np.full(3 * WEEK, np.nan)
+    values[-2 * 24 * HOUR :] = weekly(1)[: 2 * 24 * HOUR]
+    values[-200:-100] = 3.0
+    looked = look(USAGE, values, times(len(values), 60.0), 60.0)
+    assert looked.baseline is Baseline.BEFORE
+    assert START + (len(values) - 200) * 60 in [flag.start for flag in looked.flags]
+
+
+def test_words_say_whose_it_is_and_the_day_where_there_are_several() -> None:
+    labels = {"engine": "engine-0", "rank": "1", "model_name": "llama", "state": "waiting"}
+    values = np.zeros(3000)
+    values[1500:2900] = 60.0
+    values[10] = np.inf
+    (flag,) = found(values, Key.of(SEQUENCES.full_name, labels), step=60.0)
+    assert flag.words == (
+        "sequences (waiting) of engine-0 rank 1 rose to 60; 0 to 0 was usual; 60 spreads above;"
+        " 2027-01-16 09:00:00 to 2027-01-17 08:20:00"
+    )

@@ -1,0 +1,129 @@
+"""How fast detection is on one core, in CPU time: the rolling median beside others', scores, flags.
+
+Each figure is the best of several rounds, all in turn, over series of a day at a second. Others' medians are
+bottleneck's and pandas', over the same series and window.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import bottleneck as bn
+import numpy as np
+import pandas as pd
+
+from analysis.anomaly import of_frame
+from analysis.compiling import has_numba
+from analysis.frame import Frame, Key
+from analysis.rolling_median import rolling_median
+from analysis.scores import scores
+from exporter.derive.blocks import KV_USAGE
+from tests.bench import report
+from tests.bench.report import Figure
+
+BAR_MEDIAN = 100.0
+BAR_MEDIAN_WITHOUT_NUMBA = 15.0
+BAR_SCORES = 20.0
+_INSTANTS = 86_400
+_SERIES = 20
+_WINDOW = 301
+_ROUNDS = 60
+_START = 1_800_000_000.0
+
+
+def _day(seed: int) -> np.ndarray:
+    """A usage that wanders, with a wave, noise and an incident."""
+    chance = np.random.default_rng(seed)
+    at = np.arange(_INSTANTS)
+    drift = np.cumsum(chance.normal(0.0, 0.001, _INSTANTS))
+    values = 0.5 + 0.1 * np.sin(at / 600) + drift - drift.mean() + chance.normal(0.0, 0.03, _INSTANTS)
+    values[40_000:41_000] += 0.6
+    return np.asarray(values)
+
+
+def _best(rounds: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """CPU seconds of each at its best; the first round is for compiling and isn't counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in rounds}
+    for turn in range(_ROUNDS + 1):
+        for name, work in rounds.items():
+            if name == "pandas" and turn > 2:
+                continue
+            began = time.process_time()
+            work()
+            if turn:
+                seconds[name].append(time.process_time() - began)
+    return {name: min(times) for name, times in seconds.items()}
+
+
+def _first_call() -> float:
+    """CPU seconds of a fresh process' first median less its second, with nothing compiled before."""
+    code = (
+        "import time, numpy as np\n"
+        "from analysis.rolling_median import rolling_median\n"
+        "from analysis.scores import scores\n"
+        "values = np.arange(1000.0)\n"
+        "took = []\n"
+        "for _ in range(2):\n"
+        "    began = time.process_time(); scores(values); took.append(time.process_time() - began)\n"
+        "print(took[0] - took[1])"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        times = [
+            float(subprocess.check_output([sys.executable, "-c", code], env=_own_cache(folder), text=True))
+            for _ in range(2)
+        ]
+    report.line(
+        f"  first scores of a process: {times[0]:.1f} s of compiling, {times[1]:.1f} s once it is kept"
+    )
+    return times[0]
+
+
+def _own_cache(folder: str) -> dict[str, str]:
+
+    return {**os.environ, "NUMBA_CACHE_DIR": folder}
+
+
+def main() -> None:
+    """Prints the figures."""
+    values = _day(1)
+    series = pd.Series(values)
+    rounds: dict[str, Callable[[], object]] = {
+        "plain": lambda: rolling_median(values, _WINDOW, compiled=False),
+        "bottleneck": lambda: bn.move_median(values, _WINDOW),
+        "pandas": lambda: series.rolling(_WINDOW).median(),
+        "scores": lambda: scores(values),
+        "read": values.sum,
+    }
+    if has_numba():
+        rounds["compiled"] = lambda: rolling_median(values, _WINDOW, compiled=True)
+        report.record(Figure("detection, compiling at first use", _first_call(), "s of CPU"))
+    speed = {name: _INSTANTS / seconds / 1e6 for name, seconds in _best(rounds).items()}
+    unit = "million points a second"
+    if has_numba():
+        name = f"rolling median of {_WINDOW}, with numba"
+        report.record(Figure(name, speed["compiled"], unit, BAR_MEDIAN, better="higher"))
+    report.record(
+        Figure("the same without numba", speed["plain"], unit, BAR_MEDIAN_WITHOUT_NUMBA, better="higher")
+    )
+    report.record(Figure("the same by bottleneck, not centred", speed["bottleneck"], unit))
+    report.record(Figure("the same by pandas", speed["pandas"], unit))
+    report.record(Figure("scores, the full detector", speed["scores"], unit, BAR_SCORES, better="higher"))
+    report.line(f"  one read of the values: {speed['read']:.0f} {unit}")
+
+    columns = np.column_stack([_day(seed) for seed in range(_SERIES)])
+    keys = tuple(Key.of(KV_USAGE.full_name, {"engine": f"engine-{each}"}) for each in range(_SERIES))
+    frame = Frame(_START + np.arange(_INSTANTS, dtype=np.float64), 1.0, keys, columns)
+    began = time.process_time()
+    found = of_frame(frame)
+    seconds = time.process_time() - began
+    report.line(f"  {len(found.flags)} flags in {_SERIES} series of a day")
+    report.record(Figure("flags", _SERIES * _INSTANTS / seconds / 1e6, unit))
+
+
+if __name__ == "__main__":
+    report.standalone(main)
