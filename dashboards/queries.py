@@ -4,9 +4,9 @@
     look.gauge(KV_USAGE, peak=True).across("max", "engine")
 
 Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped; of a source
-one for each sidecar that reads it. Gauges are
-read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one
-zooms out, and what is gone is gone after a minute. Where one value is shown the window is the alerts' own.
+one for each sidecar that reads it. Gauges are read over ``$__rate_interval``, four scrapes at least: a failed scrape
+makes no hole, a spike is seen however far one zooms out, and what is gone is gone after a minute. Where one value is
+shown the window is the alerts' own.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from alerts.pack_settings import PackSettings
+from alerts.recording_gpus import SATURATED
+from alerts.recording_links import BY_SWAP
 from dashboards.catalogue import boards
 from dashboards.lint.finding import panels_of
 from dashboards.queries import interpolated
@@ -42,6 +44,8 @@ def _kept() -> Scraped:
         add("engine_gpu_info", steady, engine=engine, uuid=f"GPU-{engine}")
         add("pcie_saturation_ratio", [busy] * _STEPS, uuid=f"GPU-{engine}", direction="in")
         add("pcie_swap_share_ratio", [share] * _STEPS, engine=engine, direction="in")
+    for step in reversed(range(_STEPS)):
+        kept.add(SATURATED.record, END - step * SCRAPE, 1.0, cluster="one", engine="busy")
     # the first of its kind half a minute ago; one restart among none; an engine that began anew with its sidecar
     add("gpu_xid_errors_total", [1.0, 1.0, 1.0], uuid="GPU-busy", xid="79")
     add("gpu_xid_errors_total", [2.0] * _STEPS, uuid="GPU-busy", xid="31")
@@ -102,6 +106,9 @@ def test_all_of_next_to_nothing_is_not_what_fills_a_link(prometheus: Prometheus)
     (link,) = _values(_answer(prometheus, _of("incident", "PCIe, busiest link", "to the GPU")))
     (by_swap,) = _values(_answer(prometheus, _of("incident", "PCIe, busiest link", "to the GPU, by swap")))
     assert (link, by_swap) == (0.95, pytest.approx(0.0475))
+
+    (recorded,) = _values(_answer(prometheus, BY_SWAP.promql(PackSettings().rendering)))
+    assert recorded == 0.05
 
 
 def test_what_is_rare_is_counted_whole_and_from_its_birth(prometheus: Prometheus) -> None:
