@@ -75,9 +75,9 @@ def _missed(subject: Subject, slo: str, seconds: float) -> Values | None:
     return trailing_share(missed, missed + met)
 
 
-_MISSED_LIMIT = FAST_BURN * THRESHOLDS.slo_budget_ratio
+MISSED_LIMIT = FAST_BURN * THRESHOLDS.slo_budget_ratio
 OBJECTIVES_MISSED = computed(
-    SLO_EVENTS, missed_share, lambda share: share > _MISSED_LIMIT, _MISSED_LIMIT, name="slo_missed_ratio"
+    SLO_EVENTS, missed_share, lambda share: share > MISSED_LIMIT, MISSED_LIMIT, name="slo_missed_ratio"
 )
 
 
