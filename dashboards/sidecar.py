@@ -121,9 +121,10 @@ def _sources(context: Context, look: Look) -> tuple[Visual, ...]:
         ),
         time_series(
             "Reads that failed",
-            Unit.PER_SECOND,
+            Unit.COUNT,
             Query(
-                look.rate(SOURCE_ERRORS).across("sum", "source", "reason"), context.legend("source", "reason")
+                look.counted(SOURCE_ERRORS).across("sum", "source", "reason"),
+                context.legend("source", "reason"),
             ),
             do="refused: nobody listens. timeout: it hangs. Others are in docs/signals.md.",
         ),
@@ -151,9 +152,9 @@ def _work(context: Context, look: Look) -> tuple[Visual, ...]:
         ),
         time_series(
             "Derivations that broke off",
-            Unit.PER_SECOND,
+            Unit.COUNT,
             Query(
-                look.rate(DERIVE_ERRORS).across("sum", "instance", "phenomenon"),
+                look.counted(DERIVE_ERRORS).across("sum", "instance", "phenomenon"),
                 f"{INSTANCE} {{{{phenomenon}}}}",
             ),
             do="A bug that costs one phenomenon's signals: please report it with the log's lines.",
@@ -189,9 +190,8 @@ def _sampler(context: Context, look: Look) -> tuple[Visual, ...]:
             Query(look.gauge(GPUS_EXPECTED).across("max", "instance"), f"{INSTANCE} counted"),
             Query(look.gauge(GPU_UP, over="min").across("sum", "instance"), f"{INSTANCE} read", dashed=True),
             Query(
-                look.rate(GPU_READ_ERRORS).across("sum", "instance"),
+                look.counted(GPU_READ_ERRORS).across("sum", "instance"),
                 f"{INSTANCE} failed reads",
-                unit=Unit.PER_SECOND,
                 right=True,
             ),
             do="Fewer read than counted: gpu_down_info says why.",

@@ -46,6 +46,7 @@ def _kept() -> Scraped:
         add("pcie_swap_share_ratio", [share] * _STEPS, engine=engine, direction="in")
     for step in reversed(range(_STEPS)):
         kept.add(SATURATED.record, END - step * SCRAPE, 1.0, cluster="one", engine="busy")
+    add("source_errors_total", [1.0, 1.0], source="nvml", reason="timeout")
     # the first of its kind half a minute ago; one restart among none; an engine that began anew with its sidecar
     add("gpu_xid_errors_total", [1.0, 1.0, 1.0], uuid="GPU-busy", xid="79")
     add("gpu_xid_errors_total", [2.0] * _STEPS, uuid="GPU-busy", xid="31")
@@ -125,6 +126,10 @@ def test_an_engine_that_hangs_is_the_slowest(prometheus: Prometheus) -> None:
         "hung": 300.0,
         "busy": 0.05,
     }
+
+
+def test_the_first_failed_read_is_shown(prometheus: Prometheus) -> None:
+    assert _values(_answer(prometheus, _of("sidecar", "Reads that failed"))) == [1.0]
 
 
 def test_each_subject_of_an_alert_is_listed(prometheus: Prometheus) -> None:
