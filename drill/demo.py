@@ -110,7 +110,9 @@ def _report(folder: Path) -> None:
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode:
         told = done.stderr.strip().splitlines()
-        raise click.ClickException(f"there is no report: {told[-1] if told else f'exit code {done.returncode}'}")
+        raise click.ClickException(
+            f"there is no report: {told[-1] if told else f'exit code {done.returncode}'}"
+        )
 
 
 def _end_on_signals() -> None:
