@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 MOST_SECONDS = 600.0
 KEPT = (REPORT_HTML, REPORT_JSON, REPORT_TEXT, TRIAGE)
-MOST_AFTER_SECONDS = 3 * 3600.0
+MOST_AFTER_SECONDS = 3600.0
 """How much of an incident a report looks at: one that goes on for days is told by how it began."""
 _MOST_LINE_BYTES = 16_384
 
