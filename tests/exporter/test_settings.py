@@ -294,3 +294,21 @@ def test_any_text_under_any_tag_is_a_value_or_a_clear_error(
         load(Outer, file=file)
     except SettingsError as error:
         assert str(error).startswith(f"{file}:1: ")  # noqa: PT017 - either outcome is right
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    shorthand: ClassVar[str] = "inner"
+
+    inner: Inner
+    high: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    around: tuple[Around, ...] = ()
+
+
+def test_what_is_written_short_may_hold_what_is_written_short(tmp_path: Path) -> None:
+    file = write(tmp_path, "around:\n  - a\n  - {inner: b, high: true}\n")
+    assert load(Whole, file=file).around == (Around(Inner("a")), Around(Inner("b"), high=True))
