@@ -125,7 +125,8 @@ def _serve(made: _Made) -> None:
     pages = application(Desk(made.store, worker, changes, clock, url + ALERTS_PATH))
     passwords = Passwords(users) if users else None
     protected = BasicAuth(pages, passwords) if passwords else pages
-    guard = Guard(pages, protected, made.token, LOOPBACK_NAMES if is_loopback(host) else None)
+    names = LOOPBACK_NAMES.union(settings.host_names) if is_loopback(host) else settings.host_names
+    guard = Guard(pages, protected, made.token, names or None)
     server = make_server(guard, tls=made.tls, headers=made.web.http_server_config.headers)
     logger.info("listening on %s; incidents are kept in %s", url, settings.data)
     beside = [worker.run(), _tidy(worker, settings)]

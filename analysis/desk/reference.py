@@ -47,6 +47,8 @@ receivers:
         http_config: {{authorization: {{credentials_file: /run/secrets/webhook-token}}}}
 ```
 
+(`desk_token_file` in the settings of the alerts writes that line.)
+
 ![An incident at the desk, with its report](img/desk-incident.png)
 
 ## What it does
@@ -58,7 +60,8 @@ receivers:
   (`send_resolved`).
 - **A report** is made when an incident opens and anew when it is over, or when somebody asks for it: from the flight
   recorders of the engines that its alerts name, eight of them at most, else from Prometheus; from `look_back_seconds`
-  before the first alert to an hour after it. It is made by a process of its own, one after another. What it does is told on the page as it happens.
+  before the first alert to an hour after it. It is made by a process of its own, one after another. What it does is
+  told on the page as it happens.
 - **Pages**: the list, an incident with its alerts, progress and report, on a phone too. It can be closed with a note.
 - **For programs**: `GET /api/v1/incidents`, `/api/v1/incidents/N`, `/api/v1/incidents/N/events` (server-sent events),
   `POST .../close?note=` and `.../report`; described by `/openapi.json`.
@@ -70,12 +73,12 @@ that was being made is begun anew. After `keep_days` an incident that is over, o
 
 ![The list of incidents](img/desk-list.png)
 
-Both pictures are drawn by `python -m tests.support.desk_incident docs/img`; `python -m tests.bench desk` measures webhooks a
-second and the time from a page to its report.
+Both pictures are drawn by `python -m tests.support.desk_incident docs/img`. `python -m tests.bench desk` measures how
+many webhooks a second it takes, and how long it is from a page to its report.
 
 ## Who may
 
-It listens on loopback and answers to this machine's own names only. Opened to others it wants `webhook_token_file`, or
+It listens on loopback and answers to this machine's own names only (and `host_names`). Opened to others it wants `webhook_token_file`, or
 passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before all pages; the webhook
 goes by the token where there is one. What changes something, a webhook too, isn't taken from a page of another site.
 Passwords and certificates that change are taken up while it runs; a changed token needs a restart.

@@ -136,6 +136,13 @@ def test_pages_of_others_tell_it_nothing_and_a_strange_host_is_refused(tmp_path:
         assert page(desk, host="[::1]:9808") == 200
 
 
+def test_names_of_its_own_can_be_given(tmp_path: Path) -> None:
+    with running_desk(tmp_path / "data", configured(tmp_path, "host_names: [desk.example]\n")) as desk:
+        assert page(desk, host="desk.example:9808") == 200
+        assert page(desk, host="127.0.0.1") == 200
+        assert page(desk, host="other.example") == 421
+
+
 def test_a_crowd_of_followers_keeps_no_alert_out_and_hears_of_new_ones_at_once(tmp_path: Path) -> None:
     with running_desk(tmp_path / "data") as desk, contextlib.ExitStack() as crowd:
         assert page(desk) == 200
