@@ -78,10 +78,11 @@ many webhooks a second it takes, and how long it is from a page to its report.
 
 ## Who may
 
-It listens on loopback and answers to this machine's own names only (and `host_names`). Opened to others it wants `webhook_token_file`, or
-passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before all pages; the webhook
-goes by the token where there is one. What changes something, a webhook too, isn't taken from a page of another site.
-Passwords and certificates that change are taken up while it runs; a changed token needs a restart.
+It listens on loopback and answers to this machine's own names only, and `host_names`. Opened to others it wants
+`webhook_token_file`, or passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before
+all pages; the webhook goes by the token where there is one. What changes something, a webhook too, isn't taken from a
+page of another site. Passwords and certificates that change are taken up while it runs; a changed
+token needs a restart.
 
 It asks nobody but the sidecars, engines, Prometheus and Grafana in its settings, whatever an alert says; it follows no
 redirect. What labels hold is text on its pages and never part of a path. A body that isn't what Alertmanager sends,
