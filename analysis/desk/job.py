@@ -73,6 +73,9 @@ def main() -> int:
         _say(f"settings can't be read any more: {error}")
         return 1
     workers = [each for each in settings.workers if _concerns(each, wanted)]
+    if len(workers) > _MOST_WORKERS:
+        _say(f"{len(workers)} workers are concerned: the first {_MOST_WORKERS} are asked")
+        workers = workers[:_MOST_WORKERS]
     triage = _triage_begun(workers)
     source = _source(settings, workers, wanted, folder)
     _triage_ended(triage, folder)
@@ -101,10 +104,8 @@ def _source(
 
     None, and said: nowhere.
     """
-    if len(workers) > _MOST_WORKERS:
-        _say(f"{len(workers)} flight recorders are concerned: the first {_MOST_WORKERS} are read")
     with (folder / RECORDED).open("wb") as out:
-        read = asyncio.run(_pulled(workers[:_MOST_WORKERS], wanted, out))
+        read = asyncio.run(_pulled(workers, wanted, out))
         out.write(_END)
     if read:
         return RECORDED

@@ -77,9 +77,7 @@ class Worker:
                 await self._report(number)
             except Exception:
                 logger.exception("incident %d: an error in thrashold itself", number)
-                with contextlib.suppress(
-                    sqlite3.Error
-                ):  # of a full disk, perhaps: later ones may fare better
+                with contextlib.suppress(sqlite3.Error):  # a full disk, perhaps
                     self._done(number, Work.FAILED, "an error in thrashold itself: the log has it")
 
     async def _report(self, number: int) -> None:
