@@ -297,18 +297,27 @@ def test_any_text_under_any_tag_is_a_value_or_a_clear_error(
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Within:
     shorthand: ClassVar[str] = "inner"
 
     inner: Inner
-    high: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    around: tuple[Around, ...] = ()
+class Filed:
+    shorthand: ClassVar[str] = "path"
+
+    path: Path
 
 
-def test_what_is_written_short_may_hold_what_is_written_short(tmp_path: Path) -> None:
-    file = write(tmp_path, "around:\n  - a\n  - {inner: b, high: true}\n")
-    assert load(Whole, file=file).around == (Around(Inner("a")), Around(Inner("b"), high=True))
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    nested: tuple[Within, ...] = ()
+    filed: Filed | None = None
+
+
+def test_a_shorthand_may_be_of_what_has_one_itself_or_a_path(tmp_path: Path) -> None:
+    file = write(tmp_path, "nested: [a, {inner: b}, {inner: {name: c, size: 2}}]\nfiled: flight.db\n")
+    loaded = load(Shortened, file=file)
+    assert [each.inner for each in loaded.nested] == [Inner("a"), Inner("b"), Inner("c", 2)]
+    assert loaded.filed == Filed(tmp_path / "flight.db")
