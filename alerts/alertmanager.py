@@ -56,15 +56,19 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
         },
         "inhibit_rules": list(inhibit_rules(settings, ALERTS)),
         "receivers": [
-            {"name": PAGE, "webhook_configs": [{"url": settings.desk + ALERTS_PATH, "send_resolved": True}]},
-            {"name": TELL, "webhook_configs": [{"url": settings.desk + ALERTS_PATH, "send_resolved": False}]},
-            {
-                "name": DEAD_MAN,
-                "webhook_configs": [{"url": settings.desk + WATCHDOG_PATH, "send_resolved": False}],
-            },
+            _receiver(PAGE, ALERTS_PATH, settings, send_resolved=True),
+            _receiver(TELL, ALERTS_PATH, settings, send_resolved=True),
+            _receiver(DEAD_MAN, WATCHDOG_PATH, settings, send_resolved=False),
             {"name": NOBODY},
         ],
     }
+
+
+def _receiver(name: str, path: str, settings: PackSettings, *, send_resolved: bool) -> dict[str, Any]:
+    webhook: dict[str, Any] = {"url": settings.desk + path, "send_resolved": send_resolved}
+    if settings.desk_token_file is not None:
+        webhook["http_config"] = {"authorization": {"credentials_file": settings.desk_token_file}}
+    return {"name": name, "webhook_configs": [webhook]}
 
 
 def inhibit_rules(settings: PackSettings, alerts: Mapping[str, Alert]) -> Iterable[dict[str, Any]]:

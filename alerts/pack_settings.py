@@ -13,6 +13,7 @@ from alerts.catalogue import ALERTS
 from alerts.conditions import Rendering
 from alerts.runbooks import BASE
 from alerts.thresholds import Thresholds
+from exporter.connection_settings import Text
 from exporter.settings import RefusedError
 
 _Label = Annotated[str, Meta(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
@@ -81,6 +82,13 @@ class PackSettings:
             description="Where Alertmanager's example sends what people are told: the desk, or something of yours.",
         ),
     ] = DESK
+    desk_token_file: Annotated[
+        Text | None,
+        Meta(
+            description="A file where Alertmanager runs, with the bearer token that the desk wants"
+            " (its `webhook_token_file`). Unless set, none is sent.",
+        ),
+    ] = None
     alerts: Annotated[dict[str, AlertSettings], Meta(description="Settings of single alerts, by name.")] = (
         field(default_factory=dict)
     )

@@ -6,7 +6,10 @@ the supervisor itself is killed the kernel ends them, on Linux.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +28,10 @@ GRACE_SECONDS = 15.0
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 1.0, 30.0
 """Before one that died is started anew: twice as long each time that it dies within a minute."""
 STEADY_SECONDS = 60.0
+MOST_LOG_BYTES = 16 * 1024 * 1024
+"""Of one part, and as much of what came before: a stack may run for months."""
 _PAUSE_SECONDS = 0.1
+_LOOK_AT_LOGS_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 _NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -71,9 +77,14 @@ class Supervisor:
 
     def watch(self, until: Callable[[], bool]) -> None:
         """Start anew what dies, until that is so."""
+        logs_at = time.monotonic()
         while not until():
             for each in self._running:
                 self._look(each)
+            if time.monotonic() >= logs_at:
+                logs_at = time.monotonic() + _LOOK_AT_LOGS_SECONDS
+                for each in self._running:
+                    _bound(each.log)
             time.sleep(_PAUSE_SECONDS)
 
     def _look(self, each: _Running) -> None:
@@ -81,6 +92,9 @@ class Supervisor:
         if code is None:
             return
         if each.again_at is None:
+            _kill_group(
+                each.process.pid
+            )  # what it started would hold its ports, or write what the next one writes
             steady = now - each.began > STEADY_SECONDS
             each.wait = FIRST_WAIT_SECONDS if steady else each.wait
             each.again_at = now + each.wait
@@ -89,8 +103,16 @@ class Supervisor:
             )
             each.wait = min(2 * each.wait, LONGEST_WAIT_SECONDS)
         elif now >= each.again_at:
-            each.process, each.began, each.again_at = _started(each.part, each.log), now, None
-            self.say(f"{each.part.name} is started anew")
+            try:
+                each.process, each.began, each.again_at = _started(each.part, each.log), now, None
+            except OSError as error:  # the program is being exchanged, perhaps
+                each.again_at = now + each.wait
+                self.say(
+                    f"{each.part.name} can't be started ({error.strerror}); it is tried again in {each.wait:g} s"
+                )
+                each.wait = min(2 * each.wait, LONGEST_WAIT_SECONDS)
+            else:
+                self.say(f"{each.part.name} is started anew")
 
     def end(self) -> None:
         """End all of them, the last one first: each in its own time, or after ``GRACE_SECONDS`` in none."""
@@ -103,6 +125,7 @@ class Supervisor:
                 self.say(f"{each.part.name} didn't end in {GRACE_SECONDS:g} s and is killed")
                 each.process.kill()
                 each.process.wait()
+            _kill_group(each.process.pid)
         self._running.clear()
 
     @property
@@ -141,4 +164,23 @@ def _end(log: Path, lines: int = 5) -> str:
 
 
 def _why(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:  # those of real time have no names
+        return f"signal {-code}"
+
+
+def _kill_group(leader: int) -> None:
+    """Whatever a part that has ended left behind."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _bound(log: Path) -> None:
+    """Start a log afresh that has become large, beside what was in it; its part appends, and goes on with it."""
+    with contextlib.suppress(OSError):
+        if log.stat().st_size > MOST_LOG_BYTES:
+            shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+            os.truncate(log, 0)

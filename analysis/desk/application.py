@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -41,6 +41,11 @@ _HEADERS = {
 }
 _KEEP_ALIVE_SECONDS = 15.0
 _MOST_NOTE = 4000
+_MOST_FOLLOWERS = 200
+"""Far fewer than the server takes connections: whoever follows never keeps an alert out."""
+_BODY_SECONDS = 20.0
+_SHOWN_EVENTS = 200
+_TOLD_EVENTS = 1000
 _ENDED = frozenset({Work.DONE, Work.FAILED})
 _Number = Annotated[int, Query(ge=0, lt=2**62)]
 
@@ -49,6 +54,7 @@ _Number = Annotated[int, Query(ge=0, lt=2**62)]
 class Changes:
     """Wakes those who follow an incident."""
 
+    followers: int = 0
     _waiting: dict[int, set[asyncio.Event]] = field(default_factory=dict)
 
     def __call__(self, number: int) -> None:
@@ -56,16 +62,16 @@ class Changes:
         for each in self._waiting.get(number, ()):
             each.set()
 
-    async def next(self, number: int) -> None:
-        """Wait for that, or for a while."""
+    @contextmanager
+    def following(self, number: int) -> Iterator[asyncio.Event]:
+        """What is set at each change from here on; one clears it before looking, so that none is missed."""
         event = asyncio.Event()
         self._waiting.setdefault(number, set()).add(event)
+        self.followers += 1
         try:
-            async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
-                await event.wait()
-        except TimeoutError:
-            pass
+            yield event
         finally:
+            self.followers -= 1
             self._waiting[number].discard(event)
             if not self._waiting[number]:
                 del self._waiting[number]
@@ -130,6 +136,8 @@ def _webhooks(app: FastAPI, desk: Desk) -> None:
         taken = desk.store.take(message.alerts, desk.clock())
         for number in (*taken.opened, *taken.ended):
             desk.worker.ask(number)
+        for number in taken.changed:
+            desk.changes(number)
         return _plain(200, "kept")
 
     @app.post(WATCHDOG_PATH, status_code=200)
@@ -153,7 +161,7 @@ def _for_programs(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/v1/incidents/{number}")
     async def incident(number: int) -> dict[str, Any]:
-        """One, with its alerts and what happened."""
+        """One, with the first thousand of its alerts (``more_alerts``: how many more), and what happened last."""
         found = _found(desk, number)
         return _told(found) | {
             "alerts": [
@@ -165,13 +173,20 @@ def _for_programs(app: FastAPI, desk: Desk) -> None:
                 }
                 for each in found.alerts
             ],
-            "events": [{"at": each.at, "text": each.text} for each in desk.store.events(number)],
+            "more_alerts": found.more,
+            "events": [
+                {"at": each.at, "text": each.text} for each in desk.store.latest(number, _TOLD_EVENTS)
+            ],
         }
 
     @app.get("/api/v1/incidents/{number}/events")
     async def follow(request: Request, number: int, after: _Number = 0) -> Response:
         """What happens to it, as it happens: server-sent events; ``work`` says how far the report is."""
         _found(desk, number)
+        if desk.changes.followers >= _MOST_FOLLOWERS:
+            raise HTTPException(
+                503, f"{_MOST_FOLLOWERS} follow already: ask for the incident instead, now and then"
+            )
         last = request.headers.get("last-event-id", "")
         start = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else after  # noqa: PLR2004
         return StreamingResponse(
@@ -205,7 +220,7 @@ def _for_people(app: FastAPI, desk: Desk) -> None:
     async def one(number: int) -> Response:
         found = _found(desk, number)
         has = (desk.worker.files(number) / REPORT_HTML).is_file()
-        return _html(page(found, desk.store.events(number), desk.clock(), has_report=has))
+        return _html(page(found, desk.store.latest(number, _SHOWN_EVENTS), desk.clock(), has_report=has))
 
     @app.post("/incidents/{number}/close", include_in_schema=False)
     async def close(number: int, note: Annotated[str, Form(max_length=_MOST_NOTE)] = "") -> Response:
@@ -242,30 +257,42 @@ def _for_people(app: FastAPI, desk: Desk) -> None:
 
 async def _events(desk: Desk, number: int, after: int) -> AsyncIterator[str]:
     work: Work | None = None
-    while True:
-        found = desk.store.incident(number)
-        if found is None:
-            return
-        news = desk.store.events(number, after)
-        for each in news:
-            after = each.number
-            yield f"id: {each.number}\ndata: {json.dumps({'at': each.at, 'text': each.text})}\n\n"
-        if found.work is not work:
-            done = work is not None and found.work in _ENDED
-            yield f"event: work\ndata: {json.dumps({'text': work_text(found), 'done': done})}\n\n"
-            work = found.work
-        elif not news:
-            yield ": still there\n\n"
-        await desk.changes.next(number)
+    with desk.changes.following(number) as changed:
+        while True:
+            changed.clear()
+            found = desk.store.incident(number, 0)
+            if found is None:
+                return
+            news = desk.store.events(number, after, _TOLD_EVENTS)
+            for each in news:
+                after = each.number
+                yield f"id: {each.number}\ndata: {json.dumps({'at': each.at, 'text': each.text})}\n\n"
+            if len(news) == _TOLD_EVENTS:
+                continue
+            if found.work is not work:
+                done = work is not None and found.work in _ENDED
+                yield f"event: work\ndata: {json.dumps({'text': work_text(found), 'done': done})}\n\n"
+                work = found.work
+            elif not news:
+                yield ": still there\n\n"
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
+                    await changed.wait()
 
 
 async def _bounded(request: Request) -> bytes | None:
-    """The body; None: it is larger than anything that Alertmanager sends."""
+    """The body; None: it is larger than anything that Alertmanager sends. Raises HTTPException: it never ends."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_BYTES:
-            return None
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    return None
+    except TimeoutError:
+        raise HTTPException(
+            408, f"the body was not whole in {_BODY_SECONDS:g} s: nothing of it is kept"
+        ) from None
     return bytes(body)
 
 

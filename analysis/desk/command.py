@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,11 +33,14 @@ from exporter.settings import RefusedError, SettingsError, load_with_places
 from exporter.sidecar_settings import parse_address
 from exporter.usage import UsageFailure
 from exporter.web_config import BasicAuth, Passwords, WebConfig, read_web_config, tls_context
+from exporter.web_reload import WebReload
 
 logger = logging.getLogger(__name__)
 
 _TIDY_SECONDS = 3600.0
 _DAY_SECONDS = 86_400.0
+_LAPSE_SECONDS = 26 * 3600.0
+"""Twice as long as the example lets Alertmanager take to tell again what fires, and a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,34 +123,43 @@ def _serve(made: _Made) -> None:
     folder = settings.data / "incidents"
     worker = Worker(made.store, folder, made.given, settings.look_back_seconds, clock, changes, marker)
     pages = application(Desk(made.store, worker, changes, clock, url + ALERTS_PATH))
-    protected = BasicAuth(pages, Passwords(users)) if users else pages
-    guard = Guard(pages, protected, made.token, LOOPBACK_NAMES if is_loopback(host) else None)
+    passwords = Passwords(users) if users else None
+    protected = BasicAuth(pages, passwords) if passwords else pages
+    names = LOOPBACK_NAMES.union(settings.host_names) if is_loopback(host) else settings.host_names
+    guard = Guard(pages, protected, made.token, names or None)
     server = make_server(guard, tls=made.tls, headers=made.web.http_server_config.headers)
     logger.info("listening on %s; incidents are kept in %s", url, settings.data)
-    run_loop(_run(server, made.listener, worker, settings))
+    beside = [worker.run(), _tidy(worker, settings)]
+    if settings.web_config:
+        beside.append(WebReload(settings.web_config, made.web, made.tls, passwords).run())
+    run_loop(_run(server, made.listener, beside))
     logger.info("ended")
     leave(0)
 
 
-async def _run(server: Server, listener: socket.socket, worker: Worker, settings: DeskSettings) -> None:
+async def _run(server: Server, listener: socket.socket, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
-    beside = [loop.create_task(worker.run()), loop.create_task(_tidy(worker, settings))]
+    tasks = [loop.create_task(each) for each in beside]
     try:
         await server.serve(sockets=[listener])
     finally:
-        await worker.end()
-        for task in beside:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _tidy(worker: Worker, settings: DeskSettings) -> None:
     """Let go of what is old, now and every hour."""
     while True:
-        for number in worker.store.forget(worker.clock() - settings.keep_days * _DAY_SECONDS):
-            with contextlib.suppress(OSError):
+        try:
+            now = worker.clock()
+            for number in worker.store.lapse(now - _LAPSE_SECONDS, now):
+                worker.ask(number)
+            for number in worker.store.forget(now - settings.keep_days * _DAY_SECONDS):
                 shutil.rmtree(worker.files(number), ignore_errors=True)
-            logger.info("incident %d is older than %g days and is gone", number, settings.keep_days)
+                logger.info("incident %d is older than %g days and is gone", number, settings.keep_days)
+        except sqlite3.Error:
+            logger.exception("what is old could not be let go of; it is tried again in an hour")
         await asyncio.sleep(_TIDY_SECONDS)

@@ -61,7 +61,7 @@ class Guard:
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
-        if self.hosts is not None and (urlsplit(f"//{host}").hostname or "") not in self.hosts:
+        if self.hosts is not None and _name_of(host) not in self.hosts:
             await _refused(421, f"asked for as {host!r}, which is none of the desk's names")(
                 scope, receive, send
             )
@@ -73,13 +73,17 @@ class Guard:
                 return
             await self.pages(scope, receive, send)
             return
-        foreign = (
-            scope["path"] not in WEBHOOKS and scope["method"] not in _SAFE and _is_foreign(headers, host)
-        )
-        if foreign:
+        if scope["method"] not in _SAFE and _is_foreign(headers, host):  # a webhook comes from no page either
             await _refused(403, "asked for by a page of another site")(scope, receive, send)
             return
         await self.protected(scope, receive, send)
+
+
+def _name_of(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # half an IPv6 address
+        return ""
 
 
 def _is_foreign(headers: dict[bytes, str], host: str) -> bool:
@@ -87,7 +91,7 @@ def _is_foreign(headers: dict[bytes, str], host: str) -> bool:
     site, origin = headers.get(b"sec-fetch-site", ""), headers.get(b"origin", "")
     if site:
         return site not in {"same-origin", "none"}
-    return bool(origin) and urlsplit(origin).netloc != host
+    return bool(origin) and origin.partition("://")[2] != host
 
 
 def _refused(status: int, why: str) -> PlainTextResponse:

@@ -15,6 +15,11 @@
   source.addEventListener("work", (message) => {
     const told = JSON.parse(message.data);
     document.getElementById("work").textContent = told.text;
-    if (told.done) { source.close(); location.reload(); }
+    if (!told.done) return;
+    const note = document.querySelector("textarea");
+    // somebody writes: what they wrote must not go with the page
+    if (note && note.value) { document.getElementById("fresh").hidden = false; return; }
+    source.close();
+    location.reload();
   });
 })();

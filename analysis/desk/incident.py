@@ -39,7 +39,7 @@ class Work(StrEnum):
 class Incident:
     """``opened``: since when its first alert fires; ``ended`` None: some of them do; ``closed``: by a person.
 
-    ``reported``: up to when the newest report looks; None: there is none yet.
+    ``reported``: up to when the newest report looks; None: there is none yet. ``more``: alerts beside ``alerts``.
     """
 
     number: int
@@ -51,6 +51,7 @@ class Incident:
     work: Work
     reported: float | None
     alerts: tuple[KeptAlert, ...] = ()
+    more: int = 0
 
     @property
     def title(self) -> str:

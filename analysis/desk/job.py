@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+import threading
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 import msgspec
@@ -29,6 +32,12 @@ ENVIRONMENT_PREFIX = "THRASHOLD_DESK_"
 _OURS = (sys.executable, "-m", "thrashold")
 _TRIAGE_SECONDS, _ANALYSIS_SECONDS = 30.0, 280.0
 _MOST_LINE = 500
+_NICE = 10
+"""The desk hears alerts first."""
+_MOST_WORKERS = 8
+"""Of one report: an hour of a worker with eight GPUs is a quarter of a gigabyte of text, analysed in ten seconds."""
+_AT_ONCE = 2
+"""That are held in memory."""
 _END = b"# EOF\n"
 
 
@@ -46,14 +55,10 @@ class Wanted(msgspec.Struct, frozen=True):
     flags: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    worker: WorkerSettings
-    body: bytes
-
-
 def main() -> int:
     """Gives the exit code: 0 when there is a report."""
+    os.nice(_NICE)
+    threading.Thread(target=_end_with_desk, daemon=True).start()
     folder = Path(sys.argv[1])
     wanted = msgspec.json.decode((folder / JOB).read_bytes(), type=Wanted)
     try:
@@ -68,12 +73,24 @@ def main() -> int:
         _say(f"settings can't be read any more: {error}")
         return 1
     workers = [each for each in settings.workers if _concerns(each, wanted)]
+    if len(workers) > _MOST_WORKERS:
+        _say(f"{len(workers)} workers are concerned: the first {_MOST_WORKERS} are asked")
+        workers = workers[:_MOST_WORKERS]
     triage = _triage_begun(workers)
     source = _source(settings, workers, wanted, folder)
     _triage_ended(triage, folder)
     if source is None:
         return 1
     return _analysed(source, wanted, folder)
+
+
+def _end_with_desk() -> None:
+    """Whatever ends the desk closes its side of standard input; nobody waits for a report then, nor for its parts."""
+    while os.read(0, 1):
+        pass
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 def _concerns(worker: WorkerSettings, wanted: Wanted) -> bool:
@@ -83,14 +100,15 @@ def _concerns(worker: WorkerSettings, wanted: Wanted) -> bool:
 def _source(
     settings: DeskSettings, workers: list[WorkerSettings], wanted: Wanted, folder: Path
 ) -> str | None:
-    """Where history is: flight recorders, since they have each second; else the server; None, and said: nowhere."""
-    reads = asyncio.run(_pulled(workers, wanted))
-    if reads:
-        with (folder / RECORDED).open("wb") as out:
-            for read in reads:
-                out.write(read.body.removesuffix(_END))
-            out.write(_END)
-        return str(folder / RECORDED)
+    """Where history is, as seen from the folder: flight recorders, since they have each second; else the server.
+
+    None, and said: nowhere.
+    """
+    with (folder / RECORDED).open("wb") as out:
+        read = asyncio.run(_pulled(workers, wanted, out))
+        out.write(_END)
+    if read:
+        return RECORDED
     if settings.prometheus:
         _say(f"history comes from {shown(settings.prometheus)}")
         return settings.prometheus
@@ -101,12 +119,23 @@ def _source(
     return None
 
 
-async def _pulled(workers: list[WorkerSettings], wanted: Wanted) -> list[_Read]:
-    found = await asyncio.gather(*(_one(worker, wanted) for worker in workers))
-    return [each for each in found if each is not None]
+async def _pulled(workers: list[WorkerSettings], wanted: Wanted, out: BinaryIO) -> int:
+    """Write what they hold, one after the other; gives how many answered."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(worker: WorkerSettings) -> bool:
+        async with turns:
+            body = await _one(worker, wanted)
+            if body is None:
+                return False
+            # a slice of bytes would be a second copy of it
+            out.write(memoryview(body)[: len(body) - len(_END) if body.endswith(_END) else len(body)])
+            return True
+
+    return sum(await asyncio.gather(*(one(worker) for worker in workers)))
 
 
-async def _one(worker: WorkerSettings, wanted: Wanted) -> _Read | None:
+async def _one(worker: WorkerSettings, wanted: Wanted) -> bytes | None:
     query = urlencode({"from": f"{wanted.start:.3f}", "to": f"{wanted.end:.3f}"})
     asked = replace(worker.sidecar, url=f"{worker.sidecar.url}?{query}")
     endpoint = Endpoint(asked, anchored_clock(), ENGINE)
@@ -118,13 +147,16 @@ async def _one(worker: WorkerSettings, wanted: Wanted) -> _Read | None:
     finally:
         await endpoint.aclose()
     _say(f"the flight recorder of {worker.name}: {len(reply.body) / 1e6:.1f} MB in {reply.seconds:.1f} s")
-    return _Read(worker, reply.body)
+    return reply.body
 
 
 def _triage_begun(workers: list[WorkerSettings]) -> dict[str, subprocess.Popen[bytes]]:
     return {
         worker.name: subprocess.Popen(  # noqa: S603 - our own command
-            [*_OURS, "triage", worker.triage, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [*_OURS, "triage", worker.triage, "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         for worker in workers
         if worker.triage
@@ -148,10 +180,13 @@ def _triage_ended(begun: dict[str, subprocess.Popen[bytes]], folder: Path) -> No
 
 def _analysed(source: str, wanted: Wanted, folder: Path) -> int:
     _say("the history is analysed")
+    # asked for from inside: the report names its source, and where the desk keeps its files is nobody's business
     command = [*_OURS, "analyze", source, "--start", f"{wanted.start:.3f}", "--end", f"{wanted.end:.3f}"]
     try:
         done = subprocess.run(  # noqa: S603 - our own command
-            [*command, "--out", str(folder)],
+            [*command, "--out", "."],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             timeout=_ANALYSIS_SECONDS,

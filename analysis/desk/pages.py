@@ -20,6 +20,7 @@ from analysis.page.instant import instant
 HERE = files("analysis.desk")
 REPORT_POLICY = "sandbox allow-scripts allow-popups"
 """Of a report: it is a page of its own, and none of the desk's."""
+_SHOWN_ALERTS = 200
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _SUBJECTS = ("engine", "rank", "gateway", "uuid", "source")
 _WORK = {
@@ -74,7 +75,8 @@ def page(incident: Incident, events: Sequence[Event], now: float, *, has_report:
     main = _filled(
         "incident.html.j2",
         incident=_shown(incident, now),
-        alerts=[_alert(each) for each in incident.alerts],
+        alerts=[_alert(each) for each in incident.alerts[:_SHOWN_ALERTS]],
+        more=incident.more + max(0, len(incident.alerts) - _SHOWN_ALERTS),
         events=events,
         after=events[-1].number if events else 0,
         has_report=has_report,

@@ -98,6 +98,13 @@ class DeskSettings:
             " machine can reach the desk."
         ),
     ] = None
+    host_names: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="Names under which it may be asked for, without a port; other ones are refused. Loopback's own"
+            " unless it listens for others too, then any."
+        ),
+    ] = ()
     cluster_labels: Annotated[
         tuple[Text, ...], Meta(description="Labels that tell clusters apart: an incident is of one of them.")
     ] = ("cluster",)

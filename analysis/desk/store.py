@@ -13,7 +13,7 @@ from typing import Self
 from analysis.desk.incident import Incident, KeptAlert, Work
 from analysis.desk.webhook import Alert
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE incident (
     number INTEGER PRIMARY KEY AUTOINCREMENT, cluster TEXT NOT NULL, opened REAL NOT NULL, ended REAL, closed REAL,
@@ -22,6 +22,7 @@ CREATE TABLE incident (
 CREATE INDEX incident_cluster ON incident (cluster, number);
 CREATE TABLE alert (
     fingerprint TEXT NOT NULL, starts REAL NOT NULL, ends REAL, labels TEXT NOT NULL, annotations TEXT NOT NULL,
+    heard REAL NOT NULL,
     incident INTEGER NOT NULL REFERENCES incident (number) ON DELETE CASCADE, PRIMARY KEY (fingerprint, starts)
 ) WITHOUT ROWID;
 CREATE INDEX alert_incident ON alert (incident);
@@ -31,6 +32,15 @@ CREATE TABLE event (
 );
 CREATE INDEX event_incident ON event (incident, number);
 """
+_SINCE_FIRST = """\
+ALTER TABLE alert ADD COLUMN heard REAL NOT NULL DEFAULT 0;
+UPDATE alert SET heard = strftime('%s', 'now')
+"""
+MOST_ALERTS = 1000
+"""Of one incident that are read at once: nobody reads more."""
+_LISTED_ALERTS = 100
+MOST_EVENTS = 10_000
+"""Of one incident that are kept: an alert that comes and goes each minute tells of itself for a week."""
 
 
 class StoreError(Exception):
@@ -49,10 +59,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a notification did: incidents that it opened, and those of which the last alert is over."""
+    """What a notification did: incidents that it opened, those of which the last alert is over, all that it changed.
+
+    The first two wait for a report from then on.
+    """
 
     opened: tuple[int, ...]
     ended: tuple[int, ...]
+    changed: tuple[int, ...]
 
 
 class Store:
@@ -70,8 +84,8 @@ class Store:
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("BEGIN IMMEDIATE")
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                for statement in _SCHEMA.strip().split(";\n"):
+            if version < _VERSION:
+                for statement in (_SCHEMA if version == 0 else _SINCE_FIRST).strip().split(";\n"):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             self._connection.execute("COMMIT")
@@ -100,7 +114,9 @@ class Store:
                 if number is not None:
                     touched.add(number)
             ended = [number for number in sorted(touched) if self._ended(number, now)]
-        return Taken(tuple(opened), tuple(ended))
+            for number in (*opened, *ended):  # here, so that no kill comes between
+                self._work(number, Work.WAITING)
+        return Taken(tuple(opened), tuple(ended), tuple(sorted(touched)))
 
     def _keep(self, alert: Alert, now: float, opened: list[int]) -> int | None:
         """One alert; gives the incident that it changes."""
@@ -110,19 +126,22 @@ class Store:
         ).fetchone()
         if row is not None:
             number, ends = row
-            if ends is not None or alert.ends is None:
+            if ends is not None:
                 return None
             self._connection.execute(
-                "UPDATE alert SET ends = ? WHERE fingerprint = ? AND starts = ?",
-                (alert.ends, alert.fingerprint, alert.starts),
+                "UPDATE alert SET ends = ?, heard = ? WHERE fingerprint = ? AND starts = ?",
+                (alert.ends, now, alert.fingerprint, alert.starts),
             )
+            if alert.ends is None:
+                return None
             self._tell(number, now, f"{_said(alert)} is over")
             return int(number)
         if alert.ends is not None:
             return None  # of an alert that was never told: nothing to open an incident for
         number = self._incident_of(alert, now, opened)
         self._connection.execute(
-            "INSERT INTO alert VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO alert (fingerprint, starts, ends, labels, annotations, incident, heard)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 alert.fingerprint,
                 alert.starts,
@@ -130,11 +149,12 @@ class Store:
                 json.dumps(alert.labels, sort_keys=True),
                 json.dumps(alert.annotations, sort_keys=True),
                 number,
+                now,
             ),
         )
         self._connection.execute(
             "UPDATE incident SET ended = NULL, opened = min(opened, ?) WHERE number = ?",
-            (alert.starts, number),
+            (min(alert.starts, now), number),
         )
         self._tell(number, now, f"{_said(alert)} fires")
         return number
@@ -150,7 +170,7 @@ class Store:
             return int(row[0])
         cursor = self._connection.execute(
             "INSERT INTO incident (cluster, opened, work) VALUES (?, ?, ?)",
-            (cluster, alert.starts, Work.NONE.value),
+            (cluster, min(alert.starts, now), Work.NONE.value),
         )
         number = int(cursor.lastrowid or 0)
         opened.append(number)
@@ -170,10 +190,13 @@ class Store:
     def set_work(self, number: int, work: Work, reported: float | None = None) -> None:
         """How far its report is; ``reported``: up to when the new one looks."""
         with self._transaction():
-            self._connection.execute(
-                "UPDATE incident SET work = ?, reported = coalesce(?, reported) WHERE number = ?",
-                (work.value, reported, number),
-            )
+            self._work(number, work, reported)
+
+    def _work(self, number: int, work: Work, reported: float | None = None) -> None:
+        self._connection.execute(
+            "UPDATE incident SET work = ?, reported = coalesce(?, reported) WHERE number = ?",
+            (work.value, reported, number),
+        )
 
     def tell(self, number: int, at: float, text: str) -> None:
         """Add an event."""
@@ -191,26 +214,58 @@ class Store:
                 self._tell(number, at, "closed" + (f": {note}" if note else ""))
         return bool(done)
 
-    def forget(self, before: float) -> tuple[int, ...]:
-        """Let go of incidents that were over before then; gives their numbers."""
+    def lapse(self, before: float, now: float) -> tuple[int, ...]:
+        """Take alerts as over that were last told before then; gives the incidents of which it was the last one.
+
+        Alertmanager repeats what fires. What it doesn't repeat is over without a word: it was restarted meanwhile, or
+        its receiver is not told of ends.
+        """
         with self._transaction():
-            gone = self._connection.execute(
-                "DELETE FROM incident WHERE ended IS NOT NULL AND max(ended, coalesce(closed, 0)) < ? RETURNING number",
+            silent = self._connection.execute(
+                "UPDATE alert SET ends = max(heard, starts) WHERE ends IS NULL AND heard < ? RETURNING incident",
                 (before,),
             ).fetchall()
+            numbers = sorted({int(number) for (number,) in silent})
+            for number in numbers:
+                self._tell(number, now, "alerts that were not told again are taken as over")
+            ended = [number for number in numbers if self._ended(number, now)]
+            for number in ended:
+                self._work(number, Work.WAITING)
+        return tuple(ended)
+
+    def forget(self, before: float) -> tuple[int, ...]:
+        """Let go of incidents that were over, or closed, before then; gives their numbers.
+
+        Others keep their newest events.
+        """
+        with self._transaction():
+            gone = self._connection.execute(
+                "DELETE FROM incident WHERE coalesce(ended, closed) IS NOT NULL"
+                " AND max(coalesce(ended, 0), coalesce(closed, 0)) < ? RETURNING number",
+                (before,),
+            ).fetchall()
+            full = self._connection.execute(
+                "SELECT incident FROM event GROUP BY incident HAVING count(*) > ?", (MOST_EVENTS,)
+            ).fetchall()
+            for (number,) in full:
+                self._connection.execute(
+                    "DELETE FROM event WHERE incident = ? AND number <= (SELECT number FROM event WHERE incident = ?"
+                    " ORDER BY number DESC LIMIT 1 OFFSET ?)",
+                    (number, number, MOST_EVENTS),
+                )
         return tuple(int(number) for (number,) in gone)
 
     def incidents(self, most: int = 200, before: int | None = None) -> tuple[Incident, ...]:
-        """The newest first; ``before``: only those with lower numbers."""
+        """The newest first, each with its first hundred alerts; ``before``: only those with lower numbers."""
         rows = self._connection.execute(
             "SELECT number FROM incident WHERE number < ? ORDER BY number DESC LIMIT ?",
             (before or 2**62, most),
         ).fetchall()
-        found = (self.incident(int(number)) for (number,) in rows)
+        found = (self.incident(int(number), _LISTED_ALERTS) for (number,) in rows)
         return tuple(each for each in found if each is not None)
 
-    def incident(self, number: int) -> Incident | None:
-        """With its alerts; None: there is none of that number."""
+    def incident(self, number: int, most_alerts: int = MOST_ALERTS) -> Incident | None:
+        """With the first of its alerts, and how many more there are; None: there is none of that number."""
         row = self._connection.execute(
             "SELECT number, cluster, opened, ended, closed, note, work, reported FROM incident WHERE number = ?",
             (number,),
@@ -219,15 +274,38 @@ class Store:
             return None
         alerts = self._connection.execute(
             "SELECT fingerprint, starts, ends, labels, annotations FROM alert WHERE incident = ?"
-            " ORDER BY starts, fingerprint",
-            (number,),
+            " ORDER BY starts, fingerprint LIMIT ?",
+            (number, most_alerts),
         )
         kept = tuple(
             KeptAlert(fingerprint, starts, ends, json.loads(labels), json.loads(annotations))
             for fingerprint, starts, ends, labels, annotations in alerts
         )
         _, cluster, opened, ended, closed, note, work, reported = row
-        return Incident(number, json.loads(cluster), opened, ended, closed, note, Work(work), reported, kept)
+        (alerts_total,) = self._connection.execute(
+            "SELECT count(*) FROM alert WHERE incident = ?", (number,)
+        ).fetchone()
+        return Incident(
+            number,
+            json.loads(cluster),
+            opened,
+            ended,
+            closed,
+            note,
+            Work(work),
+            reported,
+            kept,
+            alerts_total - len(kept),
+        )
+
+    def engines(self, number: int) -> tuple[str, ...]:
+        """That the alerts of an incident name, all of them."""
+        rows = self._connection.execute(
+            "SELECT DISTINCT json_extract(labels, '$.engine') AS engine FROM alert WHERE incident = ? AND engine <> ''"
+            " ORDER BY engine",
+            (number,),
+        )
+        return tuple(str(engine) for (engine,) in rows)
 
     def unfinished(self) -> tuple[int, ...]:
         """Incidents whose report was asked for and isn't there: what a restart goes on with."""
@@ -244,6 +322,14 @@ class Store:
             (incident, after, most),
         )
         return tuple(Event(*row) for row in rows)
+
+    def latest(self, incident: int, most: int) -> tuple[Event, ...]:
+        """The newest events of one incident, in order."""
+        rows = self._connection.execute(
+            "SELECT number, incident, at, text FROM event WHERE incident = ? ORDER BY number DESC LIMIT ?",
+            (incident, most),
+        )
+        return tuple(Event(*row) for row in rows)[::-1]
 
     def _tell(self, number: int, at: float, text: str) -> None:
         self._connection.execute(
@@ -266,7 +352,18 @@ class _Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+        if kind is None:
+            try:
+                self._connection.execute("COMMIT")
+            except sqlite3.Error:  # a full disk: without this nothing could be begun any more
+                self._rollback()
+                raise
+        else:
+            self._rollback()
+
+    def _rollback(self) -> None:
+        if self._connection.in_transaction:  # SQLite may have done so by itself
+            self._connection.execute("ROLLBACK")
 
 
 def _said(alert: Alert) -> str:

@@ -53,6 +53,8 @@ class Message(msgspec.Struct, frozen=True):
 
 _QUOTED = re.compile(r"'[^\n]*'")
 """A value that an error repeats; it may hold anything."""
+_FIRST, _LAST = 946_684_800.0, 4_102_444_800.0
+"""The years 2000 and 2100: what lies outside is a clock or a sender that is wrong, and no date on a page."""
 _decoder = msgspec.json.Decoder(Message)
 
 
@@ -66,4 +68,8 @@ def read(body: bytes) -> Message:
     for alert in message.alerts:
         if alert.startsAt.tzinfo is None or (alert.endsAt is not None and alert.endsAt.tzinfo is None):
             raise WebhookError("an alert's times name no zone")
+        if alert.status == "resolved" and alert.endsAt is None:
+            raise WebhookError("an alert is resolved, and has no endsAt")
+        if not all(_FIRST <= at <= _LAST for at in (alert.starts, alert.ends or alert.starts)):
+            raise WebhookError("an alert's times are not of this century")
     return message

@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import shutil
+import signal
+import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +26,8 @@ logger = logging.getLogger(__name__)
 
 MOST_SECONDS = 600.0
 KEPT = (REPORT_HTML, REPORT_JSON, REPORT_TEXT, TRIAGE)
-_NICE = 10
+MOST_AFTER_SECONDS = 3600.0
+"""How much of an incident a report looks at: one that goes on for days is told by how it began."""
 _MOST_LINE_BYTES = 16_384
 
 
@@ -50,14 +53,13 @@ class Worker:
     marker: Marker | None = None
     _queue: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
     _waiting: set[int] = field(default_factory=set)
-    _process: asyncio.subprocess.Process | None = None
 
     def ask(self, number: int) -> None:
         """Have an incident's report made, or made anew; once however often that is asked while it waits."""
         if number not in self._waiting:
             self._waiting.add(number)
-            self.store.set_work(number, Work.WAITING)
             self._queue.put_nowait(number)
+            self.store.set_work(number, Work.WAITING)
             self.changed(number)
 
     def files(self, number: int) -> Path:
@@ -65,7 +67,7 @@ class Worker:
         return self.folder / f"{number:d}"
 
     async def run(self) -> None:
-        """Work until cancelled; what an earlier desk left undone comes first."""
+        """Work until cancelled; what an earlier desk left undone comes first. A job that runs then ends with it."""
         for number in self.store.unfinished():
             self.ask(number)
         while True:
@@ -75,15 +77,8 @@ class Worker:
                 await self._report(number)
             except Exception:
                 logger.exception("incident %d: an error in thrashold itself", number)
-                self._done(number, Work.FAILED, "an error in thrashold itself: the log has it")
-
-    async def end(self) -> None:
-        """End what runs; a restart begins it anew."""
-        process = self._process
-        if process is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+                with contextlib.suppress(sqlite3.Error):  # a full disk, perhaps
+                    self._done(number, Work.FAILED, "an error in thrashold itself: the log has it")
 
     async def _report(self, number: int) -> None:
         incident = self.store.incident(number)
@@ -93,14 +88,15 @@ class Worker:
         self._tell(number, "a report is made")
         if self.marker is not None:
             await self.marker.mark(incident, self.files(number))
-        until = self.clock()
+        began = self.clock()
+        until = min(began, incident.opened + MOST_AFTER_SECONDS)
         made = self.files(number) / "new"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(parents=True)
         wanted = Wanted(
             incident.opened - self.look_back_seconds,
             until,
-            incident.engines,
+            self.store.engines(number),
             None if self.given.config is None else str(self.given.config),
             dict(self.given.environment),
             dict(self.given.flags),
@@ -112,21 +108,21 @@ class Worker:
                 (made / name).replace(self.files(number) / name)
         shutil.rmtree(made, ignore_errors=True)
         if code == 0:
-            self.store.set_work(number, Work.DONE, until)
-            self._tell(number, f"the report is there, {self.clock() - until:.0f} s after it was begun")
+            text = f"the report is there, {self.clock() - began:.0f} s after it was begun"
+            self._done(number, Work.DONE, text, until)
         else:
             self._done(number, Work.FAILED, "there is no report")
 
     async def _run(self, number: int, made: Path) -> int:
-        self._process = process = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "analysis.desk.job",
             str(made),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,  # nothing is written: its end tells the job that there is no desk any more
             stdout=asyncio.subprocess.PIPE,
             limit=_MOST_LINE_BYTES,
-            preexec_fn=lambda: os.nice(_NICE),  # the desk hears alerts first
+            start_new_session=True,  # its own children end with it
         )
         assert process.stdout is not None  # noqa: S101 - asked for above
         try:
@@ -136,13 +132,16 @@ class Worker:
                         self._tell(number, str(json.loads(line)))
                 return await process.wait()
         except TimeoutError:
-            process.kill()
-            await process.wait()
             self._tell(number, f"it took more than {MOST_SECONDS:g} s and was given up")
             return 1
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
 
-    def _done(self, number: int, work: Work, text: str) -> None:
-        self.store.set_work(number, work)
+    def _done(self, number: int, work: Work, text: str, until: float | None = None) -> None:
+        # asked for anew meanwhile, it waits: a restart has to know
+        self.store.set_work(number, Work.WAITING if number in self._waiting else work, until)
         self._tell(number, text)
 
     def _tell(self, number: int, text: str) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from analysis.desk.settings import DeskSettings
+from exporter.settings import load
 from tests.exporter.running import ROOT, call
 from tests.support.prometheus import tool
 from thrashold import PARTS
@@ -20,6 +22,10 @@ FILE = ROOT / "docker-compose.yml"
 THRASHOLD = (sys.executable, "-m", "thrashold")
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]
 OURS = {name: each for name, each in SERVICES.items() if each["image"] == "thrashold:local"}
+DESK = {
+    "THRASHOLD_ALERTS_DESK": "http://desk:9808",
+    "THRASHOLD_ALERTS_DESK_TOKEN_FILE": "/run/secrets/webhook-token",
+}
 EVERY = pytest.mark.parametrize("name", SERVICES)
 
 
@@ -50,7 +56,7 @@ def test_a_real_engine_comes_only_when_it_is_asked_for() -> None:
         return set(_composed(*profile, "config", "--services", GRAFANA_PASSWORD="x").stdout.split())  # noqa: S106
 
     assert {"vllm", "vllm-sidecar"} == {name for name, each in SERVICES.items() if each.get("profiles")}
-    assert {"engine", "sidecar", "prometheus", "alertmanager", "grafana"} <= started()
+    assert {"engine", "sidecar", "desk", "prometheus", "alertmanager", "grafana"} <= started()
 
 
 @EVERY
@@ -102,14 +108,29 @@ def test_people_are_told_through_the_desk_s_container(tmp_path: Path) -> None:
         "render",
         "--out",
         str(tmp_path),
-        environ={"THRASHOLD_ALERTS_DESK": "http://desk:9808"},
+        environ=DESK,
         command=(*THRASHOLD, "alerts"),
     )
     assert done.returncode == 0, done.stderr
     made = (tmp_path / "alertmanager.example.yml").read_text()
     assert (ROOT / "deploy/compose/alertmanager.yml").read_text() == made, (
-        "THRASHOLD_ALERTS_DESK=http://desk:9808 thrashold alerts render --out DIR makes it"
+        f"{' '.join(f'{name}={text}' for name, text in DESK.items())} thrashold alerts render --out DIR makes it"
     )
+
+
+def test_the_desk_takes_its_settings_and_the_token_that_alertmanager_sends() -> None:
+    settings = load(DeskSettings, file=ROOT / "deploy/compose/desk.yaml", environ={})
+    (secret,) = SERVICES["desk"]["secrets"]
+    assert SERVICES["alertmanager"]["secrets"] == [secret]
+    assert (
+        str(settings.webhook_token_file)
+        == f"/run/secrets/{secret}"
+        == DESK["THRASHOLD_ALERTS_DESK_TOKEN_FILE"]
+    )
+    assert settings.listen == "0.0.0.0:9808"
+    assert "desk" in settings.host_names
+    told = yaml.safe_load(_composed("config", GRAFANA_PASSWORD="x", WEBHOOK_TOKEN_FILE="/a/token").stdout)  # noqa: S106
+    assert told["secrets"][secret]["file"] == "/a/token"
 
 
 @pytest.mark.parametrize(

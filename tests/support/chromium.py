@@ -89,6 +89,13 @@ class Browser:
         self.send("Page.navigate", url=path.resolve().as_uri())
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
+    def visit(self, url: str, width: int = 1280, height: int = 900) -> None:
+        """Show what a server has, in a window of that many CSS pixels."""
+        self.resize(width, height)
+        self.events.clear()
+        self.send("Page.navigate", url=url)
+        self.wait(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
+
     def resize(self, width: int, height: int) -> None:
         """Make the window so large; a narrow one is a phone's."""
         self.send(

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.desk.incident import Work
 from analysis.desk.reference import reference
-from analysis.desk.store import Store, StoreError
+from analysis.desk.store import MOST_ALERTS, MOST_EVENTS, Store, StoreError
 from analysis.desk.webhook import MOST_BYTES, Message, WebhookError, read
 from tests.support.desk import alert, message
 
@@ -102,6 +105,94 @@ def test_a_report_that_was_begun_is_known_after_a_restart(tmp_path: Path) -> Non
         assert (done.work, done.reported) == (Work.DONE, NOW + 9)
 
 
+def test_what_is_kept_waits_for_a_report_whatever_comes_then(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        taken = kept.take(told(alert("A", "aa", NOW, cluster="p")), NOW)
+        assert (taken.opened, taken.changed) == ((1,), (1,))
+        assert kept.unfinished() == (1,)  # though nobody has asked for one
+        kept.set_work(1, Work.DONE, NOW)
+        kept.take(told(alert("A", "aa", NOW, NOW + 5, cluster="p")), NOW + 5)
+        assert kept.unfinished() == (1,)
+
+
+def test_a_full_disk_refuses_and_passes(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p")), NOW)
+        (pages,) = kept._connection.execute("PRAGMA page_count").fetchone()  # noqa: SLF001
+        kept._connection.execute(f"PRAGMA max_page_count = {pages}")  # noqa: SLF001
+        many = told(*(alert("B", f"{each:x}", NOW, cluster="q", more="x" * 900) for each in range(50)))
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            kept.take(many, NOW)
+        assert [each.number for each in kept.incidents()] == [1]
+        kept._connection.execute("PRAGMA max_page_count = 100000")  # noqa: SLF001
+        assert kept.take(many, NOW).opened == (2,)
+
+
+def test_what_is_not_told_again_is_over_one_day(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        both = (alert("A", "aa", NOW, cluster="p"), alert("B", "bb", NOW, cluster="p"))
+        kept.take(told(*both), NOW)
+        kept.take(told(both[0]), NOW + 50_000)
+        assert kept.lapse(NOW + 10, NOW + 60_000) == ()
+        half = kept.incident(1)
+        assert half is not None
+        assert [each.ends for each in half.alerts] == [None, NOW]
+        assert half.state == "goes on"
+        assert kept.lapse(NOW + 50_001, NOW + 160_000) == (1,)
+        over = kept.incident(1)
+        assert over is not None
+        assert (over.state, over.ended) == ("over", NOW + 50_000)
+        assert kept.unfinished() == (1,)
+
+
+def test_one_that_is_closed_goes_though_its_alerts_never_end_and_its_events_have_a_bound(
+    tmp_path: Path,
+) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p"), alert("B", "bb", NOW, cluster="q")), NOW)
+        kept.close_incident(1, NOW + 10, "")
+        for each in range(MOST_EVENTS):
+            kept.tell(2, NOW, f"event {each}")
+        assert kept.forget(NOW + 10) == ()
+        events = kept.events(2, most=2 * MOST_EVENTS)
+        assert len(events) == MOST_EVENTS
+        assert (events[0].text, events[-1].text) == ("event 0", f"event {MOST_EVENTS - 1}")
+        assert kept.latest(2, 2) == events[-2:]
+        assert kept.forget(NOW + 11) == (1,)
+
+
+def test_thousands_of_alerts_are_kept_and_the_first_are_read(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        many = [
+            alert("A", f"{each:x}", NOW + each, cluster="p", engine=f"e{each:04}") for each in range(3000)
+        ]
+        kept.take(told(*many), NOW + 3000)
+        found = kept.incident(1)
+        assert found is not None
+        assert (len(found.alerts), found.more) == (MOST_ALERTS, 3000 - MOST_ALERTS)
+        assert len(kept.engines(1)) == 3000
+        assert kept.engines(1)[-1] == "e2999"
+
+
+def test_one_from_the_future_begins_now(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW + 900, cluster="p")), NOW)
+        found = kept.incident(1)
+        assert found is not None
+        assert found.opened == NOW
+
+
+def test_a_file_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.take(told(alert("A", "aa", NOW, cluster="p")), NOW)
+    with contextlib.closing(sqlite3.connect(tmp_path / "desk.db")) as connection:
+        connection.execute("ALTER TABLE alert DROP COLUMN heard")
+        connection.execute("PRAGMA user_version = 1")
+    with store(tmp_path) as kept:
+        assert kept.lapse(time.time() - 60, NOW) == ()
+        assert kept.take(told(alert("A", "aa", NOW, NOW + 5, cluster="p")), NOW + 5).ended == (1,)
+
+
 def test_one_folder_is_of_one_desk(tmp_path: Path) -> None:
     with store(tmp_path), pytest.raises(StoreError, match="another desk uses it"):
         store(tmp_path)
@@ -150,6 +241,10 @@ def test_what_alertmanager_does_not_send_is_refused_without_repeating_it() -> No
         {"alerts": [{**good["alerts"][0], "fingerprint": "../../etc/passwd"}]},
         {"alerts": [{**good["alerts"][0], "status": secret}]},
         {"alerts": [{**good["alerts"][0], "startsAt": "2026-01-01T00:00:00"}]},
+        {"alerts": [{**good["alerts"][0], "startsAt": "0001-01-01T00:00:00+23:59"}]},
+        {"alerts": [{**good["alerts"][0], "startsAt": "9999-12-31T23:59:59-12:00"}]},
+        {"alerts": [{**good["alerts"][0], "status": "resolved"}]},
+        {"alerts": [{**good["alerts"][0], "status": "resolved", "endsAt": None}]},
         {"alerts": [{**good["alerts"][0], "labels": {"a": "x" * 9000}}]},
         {"alerts": [{**good["alerts"][0], "labels": {str(each): "" for each in range(200)}}]},
     ):
