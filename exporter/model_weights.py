@@ -11,6 +11,8 @@ from typing import Any
 
 from exporter.kv_geometry import DTYPE_BYTES, GeometryError
 
+_TIED = ("gemma", "cohere")
+"""Model types whose head is their embeddings where a config doesn't say it, as transformers has it."""
 _GATED = 3
 """Matrices of a feed-forward block: up, gate and down."""
 _EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
@@ -60,7 +62,10 @@ def weights(config: Mapping[str, Any], dtype: str = "auto") -> Weights:
     blocks = layers * attention + (layers - sparse_layers) * dense + sparse_layers * sparse
     active = layers * attention + (layers - sparse_layers) * dense + sparse_layers * sparse_active
     head = _number(model, "vocab_size") * hidden
-    tables = head if model.get("tie_word_embeddings") else 2 * head
+    tied = model.get("tie_word_embeddings")
+    if tied is None:
+        tied = str(model.get("model_type", "")).startswith(_TIED)
+    tables = head if tied else 2 * head
     bits, table_bytes = _sizes(model, dtype)
     return Weights(tables, blocks, active + head, width, bits, table_bytes)
 
@@ -134,7 +139,7 @@ def _sizes(model: Mapping[str, Any], dtype: str) -> tuple[float, float]:
     bits = told.get("bits", _PACKED.get(method))
     if isinstance(bits, bool) or not isinstance(bits, int | float):
         raise GeometryError(
-            f"quantization_config of method {method!r} doesn't say its bits: say --weight-dtype or --weight-bytes"
+            f"quantization_config of method {method!r} doesn't say its bits: say --weight-dtype"
         )
     group = told.get("group_size")
     scales = _SCALE_BITS / group if isinstance(group, int) and group > 0 else 0.0
