@@ -101,6 +101,11 @@ def fitted(model: KvModel, weight_bytes: float, gpu: Gpu, serving: Serving) -> F
         raise CapacityError(
             f"{heads} KV heads can't be divided over {tensor} GPUs: take a divisor or a multiple of {heads}"
         )
+    layers = sum(kind.layers for kind in model.kinds) + model.stateful_layers
+    if serving.pipeline_parallel > layers:
+        raise CapacityError(
+            f"{layers} layers can't be put in {serving.pipeline_parallel} stages: take {layers} at most"
+        )
     mine = weight_bytes / serving.gpus
     kv = serving.kv_cache_bytes
     if kv is None:

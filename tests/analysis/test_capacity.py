@@ -144,6 +144,15 @@ def test_the_command_says_all_and_what_it_assumed(tmp_path: Path) -> None:
     assert len(h100["break_even_tokens"]) == 2
 
 
+def test_a_model_is_called_by_its_folder_or_by_a_file_that_has_a_name(tmp_path: Path) -> None:
+    for file in ("config.json", "llama.json"):
+        (tmp_path / file).write_text(json.dumps(LLAMA_3_8B))
+        told = json.loads(
+            CliRunner().invoke(plan_command, [str(tmp_path / file), "--gpu", "h100", "--json"]).output
+        )
+        assert told["model"] == ("llama" if file == "llama.json" else tmp_path.name)
+
+
 def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_3_8B))
     asked = [str(tmp_path), "--gpu", "h100", "--json"]
@@ -163,6 +172,8 @@ def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None
         ([], (), "is no table"),
         (LLAMA_3_8B, ("--gpu", "b17"), "no GPU 'b17' (known: h100"),
         (LLAMA_3_8B, ("--lengths", "0"), "whole numbers above 0"),
+        (LLAMA_3_8B, ("--pipeline-parallel", "33"), "32 layers can't be put in 33 stages"),
+        ({**LLAMA_3_8B, "torch_dtype": None}, (), "no torch_dtype: say --kv-dtype and --weight-dtype"),
     ],
 )
 def test_bad_input_is_told_precisely_with_exit_code_2(
