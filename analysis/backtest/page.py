@@ -11,7 +11,7 @@ from alerts.conditions import Compare, Condition, leaves
 from alerts.pack_settings import PackSettings
 from analysis.backtest.curve_svg import curve_svg
 from analysis.backtest.frames import subjects_of
-from analysis.backtest.outcome import Alarm, Backtest, Moment, Outcome, measured, notices
+from analysis.backtest.outcome import OF_THE_RULE, Alarm, Backtest, Moment, Outcome, measured, notices
 from analysis.backtest.subjects import Subject, Subjects, series_name
 from analysis.backtest.sweep import WAITS, Point, Swept
 from analysis.backtest.text import lead
@@ -20,14 +20,14 @@ from analysis.history.history import History
 from analysis.page.chart import Chart, Interval, IntervalKind, Marker, Series, Threshold
 from analysis.page.charts import charts_html
 from analysis.page.document import Block, document, heading, listing, note, paragraph, table
-from analysis.wording import duration
+from analysis.wording import count, duration
 from exporter.catalogue import SIGNALS
 from exporter.recorder_times import shown
 
 _MOST_LINES = 8
 """Subjects on a chart; those of which the alert fired come first."""
 _MOST_EPISODES = 200
-_COMMON = frozenset({"alertname", "severity", "cause", "instance", "job"})
+_COMMON = OF_THE_RULE | {"instance", "job"}
 
 
 def backtest_page(tested: Backtest, history: History | None, moment: Moment, settings: PackSettings) -> str:
@@ -37,8 +37,8 @@ def backtest_page(tested: Backtest, history: History | None, moment: Moment, set
     rest = measured([each for each in told if not each.rule.wakes], tested.weeks, moment)
     blocks = [
         paragraph(
-            f"Pages: {waking.notices}, of which {waking.noise} noise ({waking.noise_per_week:.3g} a week). Others:"
-            f" {rest.notices}, of which {rest.noise} noise ({rest.noise_per_week:.3g} a week)."
+            f"Pages: {waking.notices}, of which {waking.noise} noise ({count(waking.noise_per_week)} a week). Others:"
+            f" {rest.notices}, of which {rest.noise} noise ({count(rest.noise_per_week)} a week)."
         )
     ]
     if moment.at is not None:
@@ -99,7 +99,7 @@ def _alerts(tested: Backtest, moment: Moment) -> Block:
                     outcome.only_pending,
                     found.notices,
                     lead(found),
-                    f"{found.noise_per_week:.3g}",
+                    count(found.noise_per_week),
                 )
             )
     head = ("alert", "severity", "fired", "only pending", "told", "lead", "noise a week")
@@ -235,4 +235,4 @@ def _row(point: Point, swept: Swept) -> tuple[object, ...]:
     )
     what = " and ".join(word for word, so in (("best", point.best), ("as it is set", point.shipped)) if so)
     found = point.measures
-    return (*values, found.notices, lead(found), f"{found.noise_per_week:.3g}", what)
+    return (*values, found.notices, lead(found), count(found.noise_per_week), what)

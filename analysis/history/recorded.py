@@ -9,8 +9,10 @@ import numpy as np
 
 from analysis.frame import Frame, Key, grid, on_grid
 from analysis.history.history import History, HistoryError
+from analysis.history.samples import refuse_too_large
 from exporter.recorder_file import RecordingError
 from exporter.recorder_reader import Recording
+from exporter.recorder_times import shown
 
 
 def recorded(
@@ -23,7 +25,7 @@ def recorded(
 ) -> History:
     """Read what a recorder kept from ``start`` to before ``end``, of the signals ``names`` as they are scraped.
 
-    Raises HistoryError: no recording, a damaged one, nothing in that range.
+    Raises HistoryError: no recording, a damaged one, nothing in that range, more than fits into memory.
     """
     try:
         with Recording(path) as recording:
@@ -37,10 +39,11 @@ def recorded(
         raise HistoryError(str(error)) from error
     if not series:
         raise HistoryError(
-            f"{path}: nothing is recorded in that range; it holds {span[0]:.0f} to {span[1]:.0f}"
+            f"{path}: nothing is recorded in that range; it holds {shown(span[0])} to {shown(span[1])}"
         )
     # what is folded bears the minute it began in, which may be before its first cycle
     first = max(first, min(each.times[0] for each in series))
+    refuse_too_large(path, round((last - first) / step_seconds), len(series))
     instants = grid(first, last, step_seconds)
     values = np.empty((len(instants), len(series)), order="F")
     for place, each in enumerate(series):

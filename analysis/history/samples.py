@@ -7,6 +7,7 @@ twice or on no even step. What had to be done to them is said in notes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -177,12 +178,7 @@ class Gathered:
         step = step_seconds or found or 1.0
         first = span[0] if start is None else max(start, span[0])
         stretches = _stretches(places)
-        count = round((span[1] - first) / step) + 1
-        if count * len(stretches) > MOST_CELLS:
-            raise HistoryError(
-                f"{self.source}: {count:,} instants of {len(stretches):,} series don't fit into memory; "
-                "ask for a shorter range, fewer signals or a longer --step"
-            )
+        refuse_too_large(self.source, round((span[1] - first) / step) + 1, len(stretches))
         if found is not None and step_seconds is not None and not is_same_step(found, step):
             notes.append(resampled(found, step))
         elif found is not None:
@@ -244,6 +240,15 @@ class Gathered:
         times = np.concatenate([part[1] for part in parts])
         values = np.concatenate([part[2] for part in parts])
         return places, times, values
+
+
+def refuse_too_large(source: str | Path, instants: int, series: int) -> None:
+    """Raise HistoryError where a frame of this size has more than ``MOST_CELLS`` values."""
+    if instants * series > MOST_CELLS:
+        raise HistoryError(
+            f"{source}: {instants:,} instants of {series:,} series don't fit into memory; "
+            "ask for a shorter range, fewer signals or a longer step"
+        )
 
 
 def nothing_between(source: str, span: tuple[float, float]) -> str:

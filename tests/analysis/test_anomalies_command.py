@@ -75,6 +75,24 @@ def test_a_range_is_looked_at_alone(runs: Path) -> None:
     assert source["places"] == []
 
 
+def test_what_could_not_be_judged_is_not_called_usual(runs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "unusual.html"
+    told = _run(runs / "benign-day", "--step", "300", "--html", page)
+    assert told.exit_code == 0
+    assert "; 0 of " in told.output
+    for text in (told.output, page.read_text(encoding="utf-8")):
+        assert "Nothing could be judged" in text
+        assert "Nothing unusual" not in text
+
+
+def test_ranges_and_steps_that_give_nothing_are_said_in_times_and_counts(runs: Path) -> None:
+    truth = json.loads((runs / "benign-day" / "truth.json").read_text(encoding="utf-8"))
+    later = _run(runs / "benign-day", "--start", truth["seconds"][-1] + 3600)
+    assert (later.exit_code, "it holds 2026-09-29T14:00:" in later.output) == (1, True)
+    finer = _run(runs / "benign-day", "--step", "1e-9")
+    assert (finer.exit_code, "don't fit into memory" in finer.output) == (1, True)
+
+
 def test_a_page_has_what_is_flagged_with_what_was_expected(runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "unusual.html"
     assert _run(runs / "incident", runs / "benign-day", "--html", page).exit_code == 0
@@ -108,6 +126,7 @@ def test_one_that_cannot_be_read_costs_no_other(runs: Path, tmp_path: Path) -> N
         ((), "Missing argument"),
         (("a.db", "--start", "yesterday"), "yesterday"),
         (("a.db", "--start", "-2h"), "counts back from the end"),
+        (("a.db", "--start", "1790000000000"), "not milliseconds; a time before the end is written -2h"),
         (("a.db", "--start", "20", "--end", "10"), "nothing lies between"),
         (("a.db", "--scheduler", "10.0.0.1:8786"), "tcp://HOST:PORT"),
         (("a.db", "--html", "/no/such/folder/a.html"), "no folder"),
