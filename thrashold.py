@@ -19,6 +19,7 @@ class Part:
 
 PARTS = {
     "alerts": Part("alerts.command", "alerts", "List, explain and render alerts; find faults in your own."),
+    "analyze": Part("analysis.analyze_command", "analyze", "Say what happened in a history, as a report."),
     "anomalies": Part(
         "analysis.anomalies_command", "anomalies", "Say what was unusual in a history, and when."
     ),

@@ -37,6 +37,13 @@ def _above(rendering: Rendering) -> str:
     return f"count by ({group}) ({SATURATED.record})\nor on ({group})\n0 * max by ({group}) ({BUSIEST.name})"
 
 
+def _by_swap(rendering: Rendering) -> str:
+    """Of engines at the line alone: all of next to nothing is a share of 1 too."""
+    on = by(rendering, SATURATED.scope.labels)
+    shares = _each(rendering, SWAP_SHARE, SATURATED.scope.labels)
+    return f"max by ({by(rendering, ())}) ({shares} and on ({on}) {SATURATED.record})"
+
+
 def _downgraded(rendering: Rendering) -> str:
     return f"sum by ({by(rendering, ())}) ({_each(rendering, PCIE_DOWNGRADED, ('uuid',))})"
 
@@ -57,9 +64,10 @@ DOWNGRADED = Recording(
     _name(PCIE_DOWNGRADED, "count"), "GPUs whose PCIe link lost lanes or speed.", _downgraded, ()
 )
 BY_SWAP = Recording(
-    _name(SWAP_SHARE, "max"),
-    "The largest share of PCIe bytes that swap has on an engine.",
-    _largest(SWAP_SHARE, ()),
+    _name(SWAP_SHARE, "max", "_above"),
+    "The largest share of PCIe bytes that swap has on an engine with a link above `pcie_saturation_ratio`; absent while"
+    " there is none.",
+    _by_swap,
     (),
 )
 LINKS = RecordingGroup((BUSIEST, AT_THE_LINE, DOWNGRADED, BY_SWAP), EVERY_SECONDS)

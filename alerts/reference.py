@@ -91,12 +91,11 @@ What several alerts ask is asked once, and only who is ill is recorded: who thra
 alert that pages on it stands in the same group behind it and reads it at the same instant.
 
 What the pack costs: `python -m tests.bench rules` lets a real Prometheus with one core evaluate all of it for 1,000
-workers of eight GPUs each, 591 series a worker, of which the pack reads 93. Measured with the 76 of them that alerts
-and fleet sums read, before a cluster's links were recorded for boards, one evaluation of all of it took 0.82 s of
-CPU, and what falls due in 15 s, with the groups that are evaluated each 30 s or each minute, 0.59 s; that is without
-scraping, storing and telling, and was the same beside other work (load averages of 2 and 6 on two cores).
+workers of eight GPUs each, 591 series a worker, of which the pack reads 93. One evaluation of all of it took 1.2 s of
+CPU, and what falls due in 15 s, with the groups that are evaluated each 30 s or each minute, 0.7 s; that is without
+scraping, storing and telling, and beside other work (a load average of 9 on two cores).
 Prometheus spends some 6 us on each series that a rule reads, and as much again on one that it groups: most of what is
-left is that each of them is read once or twice. The dearest is the record of full PCIe links, 0.12 s: 16 series a
+left is that each of them is read once or twice. The dearest are the records of PCIe links, 0.2 s each: 16 series a
 worker, two for each GPU, and 8 that say which engine runs on it; then `GpuLost` and `PcieLinkDowngraded`, 0.05 s each,
 with one series for each GPU.
 """

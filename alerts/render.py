@@ -30,12 +30,12 @@ _Dumper.add_representer(str, _text)
 
 def rule_file(settings: PackSettings) -> str:
     """What goes behind ``rule_files`` of a Prometheus."""
-    return HEAD + _yaml({"groups": _groups(settings)})
+    return HEAD + as_yaml({"groups": _groups(settings)})
 
 
 def prometheus_rule(settings: PackSettings) -> str:
     """What Prometheus's operator takes."""
-    return HEAD + _yaml(
+    return HEAD + as_yaml(
         {
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "PrometheusRule",
@@ -47,7 +47,7 @@ def prometheus_rule(settings: PackSettings) -> str:
 
 def alertmanager_file(settings: PackSettings) -> str:
     """An example: receivers are webhooks of this machine's desk, to be exchanged for one's own."""
-    return HEAD + _yaml(configuration(settings))
+    return HEAD + as_yaml(configuration(settings))
 
 
 def _groups(settings: PackSettings) -> list[dict[str, Any]]:
@@ -95,5 +95,6 @@ def rule(alert: Alert, settings: PackSettings) -> dict[str, Any]:
     return made
 
 
-def _yaml(what: Mapping[str, Any]) -> str:
+def as_yaml(what: Mapping[str, Any]) -> str:
+    """As files are written: keys in their order, a text of several lines as a block, no line broken."""
     return yaml.dump(what, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)

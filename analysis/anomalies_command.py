@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.ending import leave
-from exporter.usage import UsageFailure
+from exporter.usage import FiniteRange, UsageFailure
 
 if TYPE_CHECKING:
     from analysis.unusual import Look
@@ -41,7 +41,7 @@ class Range:
 @click.option(
     "--step",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Between instants that are looked at.  [default: the source's own]",
 )
 @click.option("--json", "wants_json", is_flag=True, help="The same as one JSON object.")
@@ -96,6 +96,7 @@ def _told(
     from analysis import unusual_words as words  # noqa: PLC0415 - --help needs click alone
     from analysis.fleet import FleetError, here, over  # noqa: PLC0415
     from analysis.history.history import HistoryError  # noqa: PLC0415
+    from analysis.history.reading import source_shown  # noqa: PLC0415
     from analysis.unusual import looked_at  # noqa: PLC0415
 
     function: Callable[[str], Look] = partial(
@@ -114,10 +115,11 @@ def _told(
             results, length=len(sources), label="reads and judges", file=sys.stderr, hidden=_hidden()
         ) as bar:
             for place, result in bar:
+                source = source_shown(sources[place])
                 if isinstance(result, HistoryError):
-                    problems.append((sources[place], str(result)))
+                    problems.append((source, str(result)))
                 elif isinstance(result, Exception):
-                    problems.append((sources[place], f"{sources[place]}: {type(result).__name__}: {result}"))
+                    problems.append((source, f"{source}: {type(result).__name__}: {result}"))
                 else:
                     found[place] = result
     except FleetError as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.frame import Frame, Key, Values
 from analysis.hour_of_week import LEAST_WEEKS, SURE_WEEKS, expected, weeks
-from analysis.judged import Judged, judged, restarts
+from analysis.judged import Judged, judged, owner_of, restarts
 from analysis.usual import Stretch, outside, steady
 from exporter.signal import PREFIX, Scope
 
@@ -129,8 +129,7 @@ def of_frame(frame: Frame) -> Findings:
     around = restarts(frame)
     looked = []
     for key, values in frame.columns():
-        hidden = around.get(key.label("engine") or key.label("uuid"))
-        looked.append(look(key, values, frame.times, frame.step_seconds, hidden=hidden))
+        looked.append(look(key, values, frame.times, frame.step_seconds, hidden=around.get(owner_of(key))))
     return Findings(tuple(looked))
 
 

@@ -19,7 +19,7 @@ from analysis.history.reading import parse_range
 from exporter.recorder_command import Instant
 from exporter.recorder_times import shown
 from exporter.settings import SettingsError, load
-from exporter.usage import UsageFailure
+from exporter.usage import FiniteRange, UsageFailure
 
 
 @click.command()
@@ -35,7 +35,7 @@ from exporter.usage import UsageFailure
     "--every",
     "every_seconds",
     metavar="SECONDS",
-    type=click.FloatRange(min=0.1, max=3600),
+    type=FiniteRange(min=0.1, max=3600),
     default=15.0,
     show_default=True,
     help="How often rules are evaluated, and of a file also how often it is looked at.",
@@ -67,7 +67,7 @@ from exporter.usage import UsageFailure
     "--within",
     "within_seconds",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=3600.0,
     show_default=True,
     help="How far from --since an alert may fire and still be about it.",
@@ -124,7 +124,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
         source,
         since,
         until,
-        every_seconds,
+        round(every_seconds, 3),  # as finely as servers know time
         alerts,
         _settings(thresholds_file),
         Moment(moment, within_seconds),

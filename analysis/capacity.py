@@ -94,7 +94,7 @@ class Tail:
 
 
 def fitted(model: KvModel, weight_bytes: float, gpu: Gpu, serving: Serving) -> Fit:
-    """``weight_bytes``: of the whole model. Raises CapacityError: it is larger than the GPUs, or nothing is left."""
+    """``weight_bytes``: of the whole model. Raises CapacityError: larger than the GPUs, nothing left, no such cut."""
     heads = max(kind.kv_heads for kind in model.kinds)
     tensor = serving.tensor_parallel
     if heads % tensor and tensor % heads:
@@ -104,7 +104,7 @@ def fitted(model: KvModel, weight_bytes: float, gpu: Gpu, serving: Serving) -> F
     layers = sum(kind.layers for kind in model.kinds) + model.stateful_layers
     if serving.pipeline_parallel > layers:
         raise CapacityError(
-            f"{layers} layers can't be put in {serving.pipeline_parallel} stages: take {layers} at most"
+            f"{layers} layers with a cache can't be cut into {serving.pipeline_parallel} stages: take {layers} at most"
         )
     mine = weight_bytes / serving.gpus
     kv = serving.kv_cache_bytes

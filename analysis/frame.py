@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Values = NDArray[np.float64]
+CLUSTER = "cluster"
+"""The label that says where a series is from, as Prometheus adds it: names of engines are unique within one only."""
 _SAME_SECONDS = 1e-3
 """Instants nearer to each other than this are one."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.frame import Frame, Key
+from analysis.frame import CLUSTER, Frame, Key
 from exporter.derive.headroom import EXHAUSTION
 from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.derive.preemption import TOKENS_PER_PREEMPTION
@@ -90,20 +90,28 @@ def rate(values: Values, step_seconds: float) -> Values:
     return np.where(enough, sums / np.maximum(counts, 1.0) / step_seconds, np.nan)
 
 
-def restarts(frame: Frame) -> dict[str, NDArray[np.bool_]]:
-    """Which instants are around a restart, of each engine by name and of its GPUs by ``uuid``; shape (n,) each.
+Owner = tuple[str, str]
+"""A cluster, empty where none is told, and an engine's name or a GPU's ``uuid`` in it."""
+
+
+def owner_of(key: Key) -> Owner:
+    """Whose a series is; the second is empty where it is of neither an engine nor a GPU."""
+    return key.label(CLUSTER), key.label("engine") or key.label("uuid")
+
+
+def restarts(frame: Frame) -> dict[Owner, NDArray[np.bool_]]:
+    """Which instants are around a restart, of each engine and of its GPUs; shape (n,) each.
 
     An engine has restarted where the sidecar says so, or where one of its own counters fell.
     """
-    at: dict[str, NDArray[np.bool_]] = {}
+    at: dict[Owner, NDArray[np.bool_]] = {}
     for key, values in frame.columns():
-        engine = key.label("engine")
-        if engine and key.name.endswith(_COUNTER):
+        if key.label("engine") and key.name.endswith(_COUNTER):
             known = np.flatnonzero(~np.isnan(values))
             steps = np.diff(values[known])
             moved = known[1:][steps != 0 if key.name == RESTARTS.full_name else steps < 0]
             if len(moved):
-                at.setdefault(engine, np.zeros(len(frame), dtype=bool))[moved] = True
+                at.setdefault(owner_of(key), np.zeros(len(frame), dtype=bool))[moved] = True
     around = {
         engine: _around(
             marks,
@@ -113,8 +121,8 @@ def restarts(frame: Frame) -> dict[str, NDArray[np.bool_]]:
         for engine, marks in at.items()
     }
     for key in frame.select(ENGINE_GPU_INFO).keys:
-        if key.label("engine") in around:
-            around[key.label("uuid")] = around[key.label("engine")]
+        if owner_of(key) in around:
+            around[key.label(CLUSTER), key.label("uuid")] = around[owner_of(key)]
     return around
 
 

@@ -72,10 +72,14 @@ def read_model(path: Path, cache_dtype: str, weight_dtype: str, weight_bytes: fl
             f"{file}: the model's config.json has no torch_dtype: say --kv-dtype and --weight-dtype"
         )
     try:
-        model, counted = kv_model(config, cache_dtype), weights(config, weight_dtype)
+        model, found = kv_model(config, cache_dtype), _found_bytes(file.parent, weight_bytes)
+        counted = weights(config, weight_dtype, found[0] if found else None)
     except GeometryError as error:
         raise GeometryError(f"{file}: {error}") from error
-    size, told = _weight_bytes(file.parent, counted, weight_bytes)
+    size, told = found or (
+        counted.bytes,
+        f"an estimate from the config: {counted.count / 1e9:.2f} billion weights (--weight-gib)",
+    )
     own = file.resolve().parent.name if file.name == _CONFIG else file.stem
     name = str(config.get("_name_or_path") or own or file.name)
     return Model(name, model, counted, size, told)
@@ -180,8 +184,8 @@ def _plain(made: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any dataclass
     return asdict(made)
 
 
-def _weight_bytes(folder: Path, counted: Weights, given: float | None) -> tuple[float, str]:
-    """What is given, else what lies beside the config, else what the config comes to."""
+def _found_bytes(folder: Path, given: float | None) -> tuple[float, str] | None:
+    """What weights take, and where that is from: as it is given, else what lies beside the config."""
     if given is not None:
         return given, "as given"
     index = folder / _INDEX
@@ -193,7 +197,4 @@ def _weight_bytes(folder: Path, counted: Weights, given: float | None) -> tuple[
     files = list(folder.glob(_WEIGHTS))
     if files:
         return float(sum(file.stat().st_size for file in files)), f"as {len(files)} files of safetensors are"
-    return (
-        counted.bytes,
-        f"an estimate from the config: {counted.count / 1e9:.2f} billion weights (--weight-gib)",
-    )
+    return None

@@ -13,9 +13,9 @@ from analysis.plan import LENGTHS, as_json, plan, read_model
 from analysis.plan_text import plan_lines
 from exporter.hardware import GPUS, UnknownGpuError, gpu_by_name
 from exporter.kv_geometry import GeometryError
-from exporter.usage import UsageFailure
+from exporter.usage import FiniteRange, UsageFailure
 
-_SHARE = click.FloatRange(0, 1, min_open=True)
+_SHARE = FiniteRange(0, 1, min_open=True)
 
 
 class Lengths(click.ParamType[tuple[int, ...]]):
@@ -68,7 +68,7 @@ class Lengths(click.ParamType[tuple[int, ...]]):
 )
 @click.option(
     "--reserve-gib",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=2.0,
     show_default=True,
     help="Of each GPU, for activations, CUDA graphs and NCCL: an assumption.",
@@ -88,7 +88,7 @@ class Lengths(click.ParamType[tuple[int, ...]]):
 )
 @click.option(
     "--weight-gib",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="What all weights take.  [default: as found]",
 )
 @click.option(

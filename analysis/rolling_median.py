@@ -19,6 +19,7 @@ from analysis.compiling import has_numba
 Values = NDArray[np.float64]
 _BEYOND, _WITHIN = 13, 230
 _PARTS = np.array([_BEYOND, _WITHIN, _BEYOND], dtype=np.float64)
+_FURTHEST = np.finfo(np.float64).max / 4
 _SAMPLE = 16_384
 """Where bins lie is found from about so many values: it only decides how finely values are told apart."""
 
@@ -53,7 +54,7 @@ def rolling_medians(
     if has_numba() if compiled is None else compiled:
         from analysis.rolling_median_kernel import codes, medians  # noqa: PLC0415 -- numba is an extra
 
-        coded = codes(series, edges, _PARTS)
+        coded = codes(series, edges, _PARTS, _steeps(edges))
         return tuple(medians(coded, centres, half) for half in halves)
     rounded = np.append(centres, np.nan)[_codes(series, edges)]
     return tuple(_by_bottleneck(rounded, half) for half in halves)
@@ -72,10 +73,19 @@ def _edges(series: Values) -> Values | None:
     low, high = (float(bn.nanmin(series)), float(bn.nanmax(series))) if len(series) else (np.nan, np.nan)
     if np.isnan(low):
         return None
-    if np.isinf(low) or np.isinf(high):
-        raise ValueError("infinite values have no median to be rounded to")
+    if not high / 2 - low / 2 < _FURTHEST:  # NaN too, of infinities
+        raise ValueError(
+            "infinite values have no median to be rounded to, nor have those near the largest number"
+        )
     first, last = np.quantile(sample, (0.01, 0.99)) if len(sample) else (low, high)
     return np.array([low, first, last, high])
+
+
+def _steeps(edges: Values) -> Values:
+    """Bins a unit in each part; 0 where a part has no width, or one that no number of bins divides."""
+    with np.errstate(divide="ignore", over="ignore"):
+        steeps = _PARTS / np.diff(edges)
+    return np.where(np.isfinite(steeps), steeps, 0.0)
 
 
 def _centres(edges: Values) -> Values:
@@ -90,13 +100,13 @@ def _centres(edges: Values) -> Values:
 
 def _codes(series: Values, edges: Values) -> NDArray[np.int64]:
     """The bins as the compiled loop has them, in as many operations; -1 where a value isn't known."""
-    low, first, last, high = edges
+    low, first, last, _ = edges
+    under, within, above = _steeps(edges)
     out = np.full(len(series), -1, dtype=np.int64)
-    for begin, end, left, width, inside in (
-        (0, _BEYOND, low, first - low, series < first),
-        (_BEYOND, _BEYOND + _WITHIN, first, last - first, (series >= first) & (series <= last)),
-        (_BEYOND + _WITHIN, 2 * _BEYOND + _WITHIN, last, high - last, series > last),
+    for begin, end, left, steep, inside in (
+        (0, _BEYOND, low, under, series < first),
+        (_BEYOND, _BEYOND + _WITHIN, first, within, (series >= first) & (series <= last)),
+        (_BEYOND + _WITHIN, 2 * _BEYOND + _WITHIN, last, above, series > last),
     ):
-        steep = (end - begin) / width if width > 0 else 0.0
         out[inside] = np.minimum(begin + (series[inside] - left) * steep, end - 1).astype(np.int64)
     return out

@@ -14,16 +14,20 @@ from analysis.compiling import compiled
 
 @compiled
 def codes(
-    values: NDArray[np.float64], edges: NDArray[np.float64], parts: NDArray[np.float64]
+    values: NDArray[np.float64],
+    edges: NDArray[np.float64],
+    parts: NDArray[np.float64],
+    steeps: NDArray[np.float64],
 ) -> NDArray[np.int16]:
-    """The bin of each value, -1 where it isn't known; ``edges``: of three parts, each of ``parts`` even bins."""
+    """The bin of each value, -1 where it isn't known.
+
+    ``edges``: of three parts, each of ``parts`` even bins, of which a unit has ``steeps``.
+    """
     low, first, last, _ = edges
     under, within, above = parts
+    lower, middle, upper = steeps
     out = np.empty(len(values), np.int16)
     most = under + within + above - 1
-    lower = under / (first - low) if first > low else 0.0
-    middle = within / (last - first) if last > first else 0.0
-    upper = above / (edges[3] - last) if edges[3] > last else 0.0
     for place in range(len(values)):
         value = values[place]
         if np.isnan(value):

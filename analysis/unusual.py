@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.anomaly import Flag, of_frame
-from analysis.frame import Frame, Key, Values
+from analysis.frame import CLUSTER, Frame, Key, Values
 from analysis.history.history import History
 from analysis.history.reading import read
 from analysis.judged import judged
@@ -27,8 +27,8 @@ MOVED_FIRST = 4
 """Signals of a place that are named as those that moved first."""
 _OWNERS = (*Scope.ENGINE.labels, *Scope.GATEWAY.labels, *Scope.SOURCE.labels)
 _GPU = Scope.GPU.labels[0]
-_TELLS_NOTHING = frozenset({"model_name", "rank"})
-"""Labels of which most places have one value only."""
+_TELLS_NOTHING = frozenset({CLUSTER, "model_name", "rank"})
+"""Labels of which places have one value only, or most do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,9 +133,11 @@ def _places(frame: Frame, flags: Iterable[Flag]) -> tuple[Place, ...]:
     engines_of_gpu = {
         key.label(_GPU): key.label(_OWNERS[0]) for key in frame.keys if key.name == ENGINE_GPU_INFO.full_name
     }
+    several = len({key.label(CLUSTER) for key in frame.keys}) > 1
     groups: dict[str, list[Flag]] = {}
     for flag in flags:
-        groups.setdefault(place_of(flag.key, engines_of_gpu), []).append(flag)
+        name, cluster = place_of(flag.key, engines_of_gpu), flag.key.label(CLUSTER)
+        groups.setdefault(f"{name} in {cluster}" if several and cluster else name, []).append(flag)
     return tuple(
         Place(name, tuple(own), tuple(_traced(frame, key) for key in dict.fromkeys(flag.key for flag in own)))
         for name, own in groups.items()

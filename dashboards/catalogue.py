@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from alerts.pack_settings import PackSettings
 from dashboards import fleet, incident, sidecar, worker
+from dashboards.board import Board
 from dashboards.context import Context
-from dashboards.panels import Board
 
 BOARDS: Mapping[str, Callable[[Context], Board]] = {
     "fleet": fleet.board,

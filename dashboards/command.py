@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
+from alerts.lint.problem import NARROWEST, Problem, counted, told
+from alerts.lint.reading.source import UnreadableError
 from alerts.pack_settings import PackSettings
-from dashboards.lint import findings
+from dashboards.lint.reading import problems
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
 
@@ -65,29 +68,43 @@ def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: F
 
 
 @dashboards.command()
-@click.argument("boards", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("boards", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 def lint(boards: tuple[Path, ...]) -> None:
-    """Say what is wrong with boards in JSON, ours or others; exit code 1 where anything is."""
-    found = 0
-    for path in boards:
-        for finding in findings(_board(path)):
-            click.echo(f"{path}: {finding}")
-            found += 1
+    """Say what is wrong with boards in JSON, ours or others.
+
+    A PATH is a file, or a folder whose *.json are boards. Exit code 0: nothing was found, 1: something was,
+    2: something can't be read, or is no board.
+    """
+    found: list[Problem] = []
+    unreadable: list[str] = []
+    files = list(_files(boards))
+    for path in files:
+        try:
+            found += problems(path)
+        except UnreadableError as error:
+            line, column = error.place
+            unreadable.append(f"{path}:{line}:{column}: {error.problem}")
+    # where there is no terminal: COLUMNS, else 80
+    width = max(shutil.get_terminal_size().columns, NARROWEST)
+    for problem in found:
+        click.echo("\n".join((*told(problem, width), "")))
+    if unreadable:
+        raise UsageFailure("\n".join(unreadable))
     if found:
-        raise click.ClickException(f"{found} found")
-    click.echo(f"{len(boards)} without a finding")
+        raise click.ClickException(f"{counted(len(found), 'problem')} in {counted(len(files), 'board')}")
+    click.echo(f"{counted(len(files), 'board')} without a problem")
 
 
-def _board(path: Path) -> dict[str, object]:
-    try:
-        board = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageFailure(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageFailure(f"{path}: no JSON: {error}") from error
-    if not isinstance(board, dict) or not isinstance(board.get("panels"), list):
-        raise UsageFailure(f"{path}: no board of Grafana: it has no panels")
-    return board
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Raises UsageFailure: a folder without any."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        inside = sorted(path.rglob("*.json"))
+        if not inside:
+            raise UsageFailure(f"{path}: a folder without a board (*.json)")
+        yield from inside
 
 
 def _settings(file: Path | None) -> PackSettings:

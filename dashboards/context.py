@@ -5,18 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alerts.alert import Severity
+from alerts.catalogue import ALERTS
+from alerts.pack.promql import Where
 from alerts.pack_settings import PackSettings
 from alerts.thresholds import Thresholds
+from dashboards.board import Variable
 from dashboards.normalise import Json
-from dashboards.panels import DATASOURCE, Variable
-from dashboards.queries import Expression, Look, Where, variable
+from dashboards.panels import DATASOURCE
+from dashboards.queries import MODEL, Expression, Look, variable
 from exporter.derive.ranks import ENGINE_INFO
-from exporter.signal import Signal
 from exporter.source_signals import BUILD_INFO
 
 WORKER_UID = "thrashold-worker"
 FIRING = "ALERTS"
 """The series that Prometheus itself writes while an alert fires."""
+
+SUBJECTS = tuple(
+    dict.fromkeys(label for alert in ALERTS.values() for label in alert.labels if label != MODEL)
+)
+"""Labels that say what an alert is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,16 @@ class Context:
         names = [f"{{{{{label}}}}}" for label in (*self.settings.cluster_labels, *labels)]
         return " ".join([*names, said] if said else names)
 
-    def clusters(self, signal: Signal = BUILD_INFO) -> tuple[Variable, ...]:
+    def clusters(self, *, several: bool = True) -> tuple[Variable, ...]:
         """A list for each label that tells clusters apart."""
+        rendering = self.settings.rendering
         return tuple(
-            Variable(label, label.capitalize(), variable(self.settings.rendering, signal, label, before=True))
+            Variable(
+                label,
+                label.capitalize(),
+                variable(rendering, BUILD_INFO, label, before=True),
+                several=several,
+            )
             for label in self.settings.cluster_labels
         )
 
@@ -60,11 +73,13 @@ class Context:
         return {"title": "This engine's board", "url": url}
 
     def firing(self, where: Where = (), *, follows: tuple[str, ...] = ()) -> Expression:
-        """Alerts that fire: one series each."""
+        """Alerts that fire: one series each. ``follows``: of what is picked there, and of what has no such label."""
         clusters = self.settings.cluster_labels
-        labels = ("alertname", "severity", "engine", "gateway", "uuid", "source")
+        labels = ("severity", "alertname", *SUBJECTS)
         matchers = ['alertstate="firing"', f'severity!="{Severity.INFO.value}"']
-        matchers += [f'{label}=~"${label}"' for label in (*clusters, *follows)]
+        matchers += [f'{label}=~"${label}"' for label in clusters]
+        # what speaks of no engine, as a gateway, is about all of them
+        matchers += [f'{label}=~"${label}|"' for label in follows]
         matchers += [f'{label}="{value}"' for label, value in where]
         by = ", ".join((*clusters, *labels))
         return Expression(f"max by ({by}) ({FIRING}{{{','.join(matchers)}}})", (), labels, clusters)
@@ -81,7 +96,7 @@ class Context:
                 "name": name,
                 "step": "15s",
                 "tagKeys": "alertname",
-                "textFormat": "{{engine}} {{gateway}} {{uuid}}",
+                "textFormat": " ".join(f"{{{{{label}}}}}" for label in SUBJECTS),
                 "titleFormat": "{{alertname}}",
             }
             for severity, name, color in (

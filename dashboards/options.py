@@ -12,6 +12,8 @@ _SEEN = 1e-6
 """A line that lies lower is at 0: it asks for no room above it."""
 _AXIS_PIXELS, _LEGEND_PIXELS = 80, 430
 _NO_LEGEND = {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": False}
+_TEXT = {"titleSize": 14, "valueSize": 34}
+"""Pixels: three of them fit into a quarter of a board, unit and all."""
 TOOLTIP = {"mode": "multi", "sort": "desc", "hideZeros": False}
 BARS = {
     "displayMode": "basic",
@@ -36,7 +38,6 @@ LANES = {
     "tooltip": {"mode": "single", "sort": "none", "hideZeros": False},
 }
 LANES_CUSTOM = {"fillOpacity": 70, "hideFrom": _HIDE, "lineWidth": 0}
-TABLE = {"cellHeight": "sm", "showHeader": True}
 TABLE_CUSTOM = {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False, "inspect": False}
 
 
@@ -73,10 +74,10 @@ def lines(drawn: Sequence[float], *, stacked: bool, aligned: bool, logarithmic: 
     }
 
 
-def stat(*, names: bool, background: bool) -> Json:
-    """Of a large number."""
-    return {
-        "colorMode": "background" if background else "value",
+def stat(*, names: bool) -> Json:
+    """Of a large number; several of them side by side bear ``names`` and are all as large."""
+    shown: Json = {
+        "colorMode": "background",
         "graphMode": "none",
         "justifyMode": "auto",
         "orientation": "auto",
@@ -86,3 +87,10 @@ def stat(*, names: bool, background: bool) -> Json:
         "textMode": "value_and_name" if names else "value",
         "wideLayout": True,
     }
+    return shown | {"text": _TEXT} if names else shown
+
+
+def table(sorted_by: str) -> Json:
+    """Of lines with columns, from the smallest value of one of them on."""
+    shown: Json = {"cellHeight": "sm", "showHeader": True}
+    return shown | {"sortBy": [{"desc": False, "displayName": sorted_by}]} if sorted_by else shown

@@ -1,4 +1,4 @@
-"""Grafana's panels, on top of grafanalib: the one file that knows it.
+"""Grafana's panels, on top of grafanalib, which this file and ``board.py`` alone know.
 
 grafanalib 0.7.1 writes what Grafana 6 read. Here stand the panel types that it gets wrong or hasn't got, as classes on
 its own extension point, and factories that leave nothing out: every panel has a title, a unit, a description, and the
@@ -7,23 +7,18 @@ board's data source.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attr
 from grafanalib import core  # type: ignore[import-untyped]
-from grafanalib._gen import DashboardEncoder  # type: ignore[import-untyped]
 
-from alerts.runbooks import BASE
 from dashboards import options
-from dashboards.normalise import Json, normalise
+from dashboards.normalise import Json
 from dashboards.overrides import column_overrides, joined, override_of, reference, steps
-from dashboards.shape import CALM, Line, Query, Unit, absent, description
+from dashboards.shape import CALM, Line, Query, Unit, above, absent, description
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-COLUMNS = 24
 
 
 @attr.s(kw_only=True)
@@ -73,15 +68,6 @@ _UNTYPED: Any = Visual
 """Fields of grafanalib's class are unknown to type checkers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of panels, left to right; they wrap where they are wider than the board."""
-
-    title: str
-    panels: tuple[Visual, ...]
-    collapsed: bool = False
-
-
 def time_series(
     title: str,
     unit: Unit,
@@ -92,14 +78,14 @@ def time_series(
     stacked: bool = False,
     least: float | None = 0,
     most: float | None = None,
-    links: Sequence[Json] = (),
     aligned: bool = False,
     logarithmic: bool = False,
     finest: str | None = None,
 ) -> Visual:
     """Values over time. ``lines`` are drawn where they have a value; the axis reaches them.
 
-    ``finest``: the least time between two points, where there are so many series that each costs. ``aligned``: axes and
+    ``finest``: the least time between two points, where there are so many series that each costs, or where what is read
+    is recorded less often than it would be asked for. ``aligned``: axes and
     legend are so wide that the same time stands below itself from panel to panel.
     """
     drawn = [line.value for line in lines if line.value is not None]
@@ -115,7 +101,6 @@ def time_series(
         interval=finest,
         least=None if logarithmic else least,
         most=most,
-        links=links,
         custom=custom,
         colors="palette-classic",
         options={"legend": options.legend(aligned=aligned), "tooltip": options.TOOLTIP},
@@ -130,9 +115,7 @@ def stat(
     lines: Sequence[Line] = (CALM,),
     size: tuple[int, int] = (4, 4),
     names: bool = False,
-    background: bool = True,
     decimals: int | None = None,
-    links: Sequence[Json] = (),
 ) -> Visual:
     """The newest value, large, in the color of its line; with ``names`` its legend beside it."""
     return _visual(
@@ -144,9 +127,8 @@ def stat(
         lines=lines,
         size=size,
         decimals=decimals,
-        links=links,
         instant=True,
-        options=options.stat(names=names, background=background),
+        options=options.stat(names=names),
     )
 
 
@@ -177,17 +159,15 @@ def bar_gauge(
     )
 
 
-def state_timeline(
-    title: str, *queries: Query, do: str, size: tuple[int, int] = (24, 6), bad: str = "red"
-) -> Visual:
-    """Flags over time as lanes: 0 and 1."""
+def state_timeline(title: str, *queries: Query, do: str, size: tuple[int, int] = (24, 6)) -> Visual:
+    """Flags over time as lanes: 0 and 1. Outside Grafana it can't be drawn: put a time series beside it."""
     return _visual(
         "state-timeline",
         title,
         Unit.FLAG,
         queries,
         do=do,
-        lines=(CALM, Line(1, bad)),
+        lines=above(bad=1),
         size=size,
         custom=options.LANES_CUSTOM,
         options=options.LANES,
@@ -202,8 +182,14 @@ def table(
     size: tuple[int, int] = (24, 9),
     hidden: Sequence[str] = (),
     links: Sequence[Json] = (),
+    nothing: str = "",
+    sorted_by: str = "",
 ) -> Visual:
-    """A line for each subject: ``columns`` are labels that say which, then one for each query, named by its legend."""
+    """A line for each subject: ``columns`` are labels that say which, then one for each query, named by its legend.
+
+    ``nothing``: what an empty one says, where that isn't that its signals are absent. ``sorted_by``: a column; else as
+    Prometheus answers, which is in order for what is ranked alone.
+    """
     made = _visual(
         "table",
         title,
@@ -215,10 +201,11 @@ def table(
         instant=True,
         as_table=True,
         custom=options.TABLE_CUSTOM,
-        options=options.TABLE,
+        options=options.table(sorted_by),
     )
-    return _changed(
+    return changed(
         made,
+        nothing=nothing or made.nothing,
         overrides=column_overrides(queries, columns, links),
         transformations=joined(queries, columns, hidden),
     )
@@ -250,7 +237,7 @@ def _visual(
         overrides=[override for index in range(len(queries)) for override in override_of(index, queries)],
         targets=[
             core.Target(
-                expr=query.expression.text,
+                expr=query.expression.now if instant else query.expression.text,
                 legendFormat="" if as_table else query.legend,
                 refId=reference(index),
                 instant=instant,
@@ -264,114 +251,7 @@ def _visual(
     return made
 
 
-def _changed(panel: Visual, **changes: Any) -> Visual:  # noqa: ANN401 -- fields of Visual
+def changed(panel: Visual, **changes: Any) -> Visual:  # noqa: ANN401 -- fields of Visual
+    """The same panel but for some of its fields."""
     made: Visual = attr.evolve(panel, **changes)
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A list to pick from, filled by ``query``. ``several``: any number of values, all unless told."""
-
-    name: str
-    label: str
-    query: str
-    several: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A dashboard. ``uid`` is what links know it by and never changes; ``annotations`` are Grafana's.
-
-    ``runbooks``: where they are served, put for their folder in what panels say.
-    """
-
-    title: str
-    uid: str
-    description: str
-    variables: tuple[Variable, ...]
-    rows: tuple[Row, ...]
-    annotations: tuple[Json, ...] = ()
-    since: str = "now-1h"
-    runbooks: str = BASE
-
-    def to_json(self) -> Json:
-        """As Grafana 10.4 and later reads it."""
-        made = core.Dashboard(
-            title=f"{TITLE} / {self.title}",
-            uid=self.uid,
-            description=self.description,
-            tags=[TITLE],
-            editable=False,
-            timezone="utc",
-            time=core.Time(self.since, "now"),
-            refresh="30s",
-            graphTooltip=core.GRAPH_TOOLTIP_MODE_SHARED_CROSSHAIR,
-            templating=core.Templating([_DATASOURCES, *map(_template, self.variables)]),
-            annotations=core.Annotations(list(self.annotations)),
-            links=[_LINK],
-            panels=list(_placed(self.rows)),
-        ).auto_panel_ids()
-        text = json.dumps(made.to_json_data(), cls=DashboardEncoder)
-        return normalise(json.loads(text.replace(f"{BASE}/", f"{self.runbooks.rstrip('/')}/")))
-
-
-TITLE = "thrashold"
-_LINK = {
-    "asDropdown": False,
-    "icon": "external link",
-    "includeVars": True,
-    "keepTime": True,
-    "tags": [TITLE],
-    "targetBlank": False,
-    "title": "Boards",
-    "tooltip": "",
-    "type": "dashboards",
-    "url": "",
-}
-_DATASOURCES = core.Template(name="datasource", label="Data source", query="prometheus", type="datasource")
-
-
-def _template(variable: Variable) -> core.Template:
-    return core.Template(
-        name=variable.name,
-        label=variable.label,
-        query={"query": variable.query, "refId": variable.name},
-        dataSource=DATASOURCE,
-        includeAll=variable.several,
-        multi=variable.several,
-        # matches what lacks the label too, as where one Prometheus sees one cluster
-        allValue=".*" if variable.several else None,
-        refresh=core.REFRESH_ON_TIME_RANGE_CHANGE,
-    )
-
-
-def _placed(rows: Sequence[Row]) -> Iterator[core.Panel]:
-    """Rows below one another; a collapsed one carries its panels."""
-    top = 0
-    for row in rows:
-        if row.title:
-            place = core.GridPos(h=1, w=COLUMNS, x=0, y=top)
-            inside = list(_flowing(row.panels, top + 1))
-            yield core.RowPanel(
-                title=row.title,
-                collapsed=row.collapsed,
-                gridPos=place,
-                panels=inside if row.collapsed else [],
-            )
-            top += 1
-        if row.collapsed:
-            continue
-        panels = list(_flowing(row.panels, top))
-        yield from panels
-        top = max(panel.gridPos.y + panel.gridPos.h for panel in panels)
-
-
-def _flowing(panels: Sequence[Visual], top: int) -> Iterator[Visual]:
-    left = height = 0
-    for panel in panels:
-        wide, high = panel.size
-        if left + wide > COLUMNS:
-            top, left, height = top + height, 0, 0
-        yield _changed(panel, gridPos=core.GridPos(h=high, w=wide, x=left, y=top))
-        left, height = left + wide, max(height, high)

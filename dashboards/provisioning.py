@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from alerts.pack_settings import PackSettings
+from alerts.render import as_yaml
+from dashboards.board import TITLE
 from dashboards.catalogue import boards
 from dashboards.normalise import Json
-from dashboards.panels import TITLE
 
 SCRAPE_INTERVAL = "15s"
 """Of the Prometheus: Grafana makes windows of four of them."""
@@ -87,16 +86,5 @@ def _datasource() -> Json:
     }
 
 
-class _Dumper(yaml.SafeDumper):
-    """Keeps the order of keys, and boards as blocks."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text)
-
-
 def _yaml(what: Json) -> str:
-    return HEAD + yaml.dump(what, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    return HEAD + as_yaml(what)

@@ -3,9 +3,10 @@
     look = Look(Rendering(), follows=("engine",))
     look.gauge(KV_USAGE, peak=True).across("max", "engine")
 
-Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped. Gauges are
-read over ``$__rate_interval``, four scrapes at least: a failed scrape makes no hole, a spike is seen however far one
-zooms out, and what is gone is gone after a minute.
+Every grouping keeps the cluster's labels, and one series comes of a subject however often it is scraped; of a source
+one for each sidecar that reads it. Gauges are read over ``$__rate_interval``, four scrapes at least: a failed scrape
+makes no hole, a spike is seen however far one zooms out, and what is gone is gone after a minute. Where one value is
+shown the window is the alerts' own.
 """
 
 from __future__ import annotations
@@ -14,24 +15,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from alerts.conditions import Rendering
+from alerts.pack.promql import REMEMBERED, Where
 from alerts.recording import Recording
 from exporter.derive.inventory import ENGINE_GPU_INFO
-from exporter.signal import PEAK_SUFFIX, Kind, Signal
+from exporter.signal import PEAK_SUFFIX, Kind, Scope, Signal
 
-Where = tuple[tuple[str, str], ...]
 WINDOW = "$__rate_interval"
+INSTANCE = "instance"
+"""Of the sidecar. Each reads sources of its own, which bear the same names: every one has an ``nvml``."""
 MODEL = "model_name"
 """A label that says nothing beside the engine's: no grouping keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """PromQL, the signals in it, and the labels of its series beside the cluster's."""
+    """PromQL, the signals in it, and the labels of its series beside the cluster's.
+
+    ``lookback``: how far back is still now, as alerts have it.
+    """
 
     text: str
     signals: tuple[Signal, ...]
     labels: tuple[str, ...]
     clusters: tuple[str, ...]
+    lookback: str = WINDOW
+
+    @property
+    def now(self) -> str:
+        """Its text where it is asked for once: a window that grows with the zoom would call an hour ago now."""
+        return self.text.replace(WINDOW, self.lookback)
 
     def across(self, operator: str, *labels: str) -> Expression:
         """Aggregated to fewer labels. Raises ValueError for one that it hasn't got."""
@@ -55,6 +67,10 @@ class Expression:
         """1 where it is so, 0 where it isn't, and absent where nothing is known."""
         return replace(self, text=f"({self.text}) {operator} bool {limit:g}")
 
+    def only(self, operator: str, limit: float) -> Expression:
+        """Those of which it is so."""
+        return replace(self, text=f"({self.text} {operator} {limit:g})")
+
     def otherwise(self, other: Expression) -> Expression:
         """Itself, and ``other`` where it has no series of the same labels."""
         return replace(
@@ -65,9 +81,11 @@ class Expression:
         """Multiplied."""
         return replace(self, text=f"({self.text}) * {factor:g}")
 
-    def negative(self) -> Expression:
-        """Below the axis."""
-        return replace(self, text=f"-({self.text})")
+    def weighed(self, weight: Expression) -> Expression:
+        """Multiplied with what has the same labels."""
+        return replace(
+            self, text=f"({self.text}) * ({weight.text})", signals=_merged(self.signals, weight.signals)
+        )
 
     def among(self, chosen: Expression) -> Expression:
         """Those of whom ``chosen`` has a series."""
@@ -128,7 +146,7 @@ class Look:
         # of models apart as well as together: what is summed is told apart by the model first
         kept = ", ".join((*clusters, *(label for label in recording.labels if label not in dict(where))))
         text = f"{over} by ({kept}) ({over}_over_time({recording.name}{{{','.join(parts)}}}[{WINDOW}]))"
-        return Expression(text, signals, labels, clusters)
+        return Expression(text, signals, labels, clusters, self.rendering.lookback)
 
     def rate(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
         """A counter's rise a second. Raises ValueError."""
@@ -137,6 +155,21 @@ class Look:
     def increase(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
         """A counter's rise. Raises ValueError."""
         return self._risen("increase", signal, where, window)
+
+    def counted(self, signal: Signal, *, where: Where = (), window: str = WINDOW) -> Expression:
+        """What a counter counted within a window, in whole numbers. Raises ValueError.
+
+        For what is rare: ``increase`` spreads one event over more than there was, and misses the first of a label
+        whose series begins with it.
+        """
+        _counts(signal)
+        selector = self.selector(signal.full_name, signal, where)
+        now, before = (
+            self._single("max", f"last_over_time({selector}{window_and_offset})", signal, where)
+            for window_and_offset in (f"[{window}]", f"[{REMEMBERED}] offset {window}")
+        )
+        # lower than before: it began anew, and has counted since
+        return replace(now, text=f"(({now.text}) - ({before.text}) >= 0 or {now.text})")
 
     def of_engines(self, of_gpu: Expression) -> Expression:
         """What is known of GPUs, as of the engines that run on them: ``engine`` is a label more."""
@@ -148,11 +181,11 @@ class Look:
             _merged(of_gpu.signals, owned.signals),
             owned.labels,
             clusters,
+            self.rendering.lookback,
         )
 
     def _risen(self, function: str, signal: Signal, where: Where, window: str) -> Expression:
-        if signal.kind is not Kind.COUNTER:
-            raise ValueError(f"{signal.full_name} is a gauge: it has no rate")
+        _counts(signal)
         return self._single(
             "max", f"{function}({self.selector(signal.full_name, signal, where)}[{window}])", signal, where
         )
@@ -165,16 +198,19 @@ class Look:
     def _single(self, operator: str, text: str, signal: Signal, where: Where) -> Expression:
         said = dict(where)
         own = tuple(label for label in signal.label_names if label != MODEL and label not in said)
-        labels = (*own, *(label for label in self.follows if label == "instance"))
+        told_apart = signal.scope is Scope.SOURCE or INSTANCE in self.follows
+        labels = (*own, INSTANCE) if told_apart else own
         clusters = self.rendering.cluster_labels
         by = ", ".join((*clusters, *labels))
-        return Expression(f"{operator} by ({by}) ({text})", (signal,), labels, clusters)
+        return Expression(
+            f"{operator} by ({by}) ({text})", (signal,), labels, clusters, self.rendering.lookback
+        )
 
     def selector(self, name: str, signal: Signal, where: Where = ()) -> str:
         """The series of a signal that the board's variables pick."""
         parts = [self.rendering.selector] if self.rendering.selector else []
         parts += [f'{label}=~"${label}"' for label in self.rendering.cluster_labels]
-        known = (*signal.label_names, "instance")
+        known = (*signal.label_names, INSTANCE)
         parts += [f'{label}=~"${label}"' for label in self.follows if label in known]
         parts += [f'{label}="{value}"' for label, value in where]
         return f"{name}{{{','.join(parts)}}}"
@@ -200,6 +236,11 @@ def interpolated(text: str, variables: Mapping[str, str], window: str) -> str:
     for name in sorted(variables, key=len, reverse=True):
         text = text.replace(f"${name}", variables[name])
     return text
+
+
+def _counts(signal: Signal) -> None:
+    if signal.kind is not Kind.COUNTER:
+        raise ValueError(f"{signal.full_name} is a gauge: it has no rate")
 
 
 def _merged(one: tuple[Signal, ...], other: tuple[Signal, ...]) -> tuple[Signal, ...]:

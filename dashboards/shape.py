@@ -47,6 +47,11 @@ def above(warning: float | None = None, bad: float | None = None) -> tuple[Line,
     )
 
 
+def proven(bad: float, unproven: str = NEUTRAL.color) -> tuple[Line, ...]:
+    """Red from ``bad``; what is below is no good news, as a lower bound may be 0 whatever is true."""
+    return (Line(None, unproven), Line(bad, "red"))
+
+
 def beyond(limit: float) -> tuple[Line, ...]:
     """Green up to ``limit`` itself, red above it: for limits that may be met, 0 among them."""
     return (CALM, Line(limit + 1e-9, "red"))

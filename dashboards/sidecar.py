@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dashboards.board import Board, Row, Variable
 from dashboards.context import Context
-from dashboards.panels import Board, Row, Variable, Visual, stat, table, time_series
-from dashboards.queries import Look, variable
-from dashboards.shape import CALM, NEUTRAL, Query, Unit, above, below
+from dashboards.panels import Visual, stat, table, time_series
+from dashboards.queries import Expression, Look, variable
+from dashboards.shape import CALM, NEUTRAL, Line, Query, Unit, above, below
+from dashboards.wording import INSTANCE
 from exporter.derive.inventory import GPU_READ_ERRORS, GPU_UP
 from exporter.own_signals import CYCLE_FAILURES, CYCLE_SECONDS, CYCLES, CYCLES_SKIPPED
 from exporter.recorder_signals import RECORDER_BYTES, RECORDER_DROPPED, RECORDER_UP
+from exporter.sample import STALE_AFTER_SECONDS
+from exporter.sampler.pace import CPU_SHARE, DRIVER_SHARE
 from exporter.sampler_signals import (
     GPUS_EXPECTED,
     SAMPLER_CPU,
@@ -29,9 +35,6 @@ from exporter.source_signals import (
 )
 
 UID = "thrashold-sidecar"
-_INSTANCE = "{{instance}}"
-_STALE_SECONDS = 15.0
-"""Older numbers of a source vanish."""
 
 
 def board(context: Context) -> Board:
@@ -56,42 +59,38 @@ def board(context: Context) -> Board:
 
 def _now(context: Context, look: Look) -> tuple[Visual, ...]:
     up = look.gauge(SOURCE_UP, over="min")
+
+    def total(title: str, each: Expression, do: str, lines: Sequence[Line]) -> Visual:
+        query = Query(each.across("sum"), context.legend())
+        return stat(title, Unit.COUNT, query, do=do, lines=lines, size=(6, 4), decimals=0)
+
     return (
-        stat(
-            "Sources that answer",
-            Unit.COUNT,
-            Query(up.across("sum"), context.legend()),
-            do="Compare with those that don't, beside it.",
-            lines=(NEUTRAL,),
-            size=(6, 4),
-            decimals=0,
-        ),
-        stat(
+        total("Sources that answer", up, "Compare with those that don't, beside it.", (NEUTRAL,)),
+        total(
             "Sources that don't",
-            Unit.COUNT,
-            Query(up.compared("==", 0).across("sum"), context.legend()),
-            do="What they tell is absent. Below: who, since when, and why.",
-            lines=above(bad=1),
-            size=(6, 4),
-            decimals=0,
+            up.compared("==", 0),
+            "What they tell is absent. Below: who, since when, and why.",
+            above(bad=1),
         ),
-        stat(
+        total(
             "GPUs that can't be read",
-            Unit.COUNT,
-            Query(look.gauge(GPU_UP, over="min").compared("==", 0).across("sum"), context.legend()),
-            do="docs/runbooks/GpuLost.md, docs/runbooks/SidecarBlind.md.",
-            lines=above(bad=1),
-            size=(6, 4),
-            decimals=0,
+            look.gauge(GPU_UP, over="min").compared("==", 0),
+            "docs/runbooks/GpuLost.md, docs/runbooks/SidecarBlind.md.",
+            above(bad=1),
         ),
-        stat(
+        total(
             "Oddities",
-            Unit.COUNT,
-            Query(look.gauge(SOURCE_ODDITY).across("sum"), context.legend()),
-            do="Something in a page isn't as expected: docs/signals.md says what each oddity means.",
-            lines=above(1),
-            size=(6, 4),
-            decimals=0,
+            look.gauge(SOURCE_ODDITY),
+            "Something in a page isn't as expected: docs/signals.md says what each oddity means.",
+            above(1),
+        ),
+        table(
+            "Sources that don't answer, by sidecar",
+            Query(up.only("==", 0), ""),
+            do="It can't be reached, or its page can't be read: the reasons are below. docs/runbooks/SidecarBlind.md.",
+            columns=(*context.settings.cluster_labels, "instance", "source"),
+            size=(24, 5),
+            nothing="all answer",
         ),
     )
 
@@ -110,8 +109,8 @@ def _sources(context: Context, look: Look) -> tuple[Visual, ...]:
             "Age of the newest numbers",
             Unit.SECONDS,
             Query(look.gauge(SOURCE_AGE).across("max", "source"), source),
-            do="An engine under load answers late; after 15 s its signals vanish.",
-            lines=above(bad=_STALE_SECONDS),
+            do=f"An engine under load answers late; after {STALE_AFTER_SECONDS:g} s its signals vanish.",
+            lines=above(bad=STALE_AFTER_SECONDS),
         ),
         time_series(
             "Time that a read takes",
@@ -122,9 +121,10 @@ def _sources(context: Context, look: Look) -> tuple[Visual, ...]:
         ),
         time_series(
             "Reads that failed",
-            Unit.PER_SECOND,
+            Unit.COUNT,
             Query(
-                look.rate(SOURCE_ERRORS).across("sum", "source", "reason"), context.legend("source", "reason")
+                look.counted(SOURCE_ERRORS).across("sum", "source", "reason"),
+                context.legend("source", "reason"),
             ),
             do="refused: nobody listens. timeout: it hangs. Others are in docs/signals.md.",
         ),
@@ -137,25 +137,25 @@ def _work(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "Time a cycle takes",
             Unit.SECONDS,
-            Query(look.gauge(CYCLE_SECONDS), _INSTANCE),
+            Query(look.gauge(CYCLE_SECONDS), INSTANCE),
             do="Some milliseconds are usual. More: it gets too little CPU, or reads very many engines.",
             size=(8, 8),
         ),
         time_series(
             "Cycles a second",
             Unit.PER_SECOND,
-            Query(look.rate(CYCLES), f"{_INSTANCE} made"),
-            Query(look.rate(CYCLES_SKIPPED), f"{_INSTANCE} left out", color="orange"),
-            Query(look.rate(CYCLE_FAILURES), f"{_INSTANCE} failed", color="red"),
+            Query(look.rate(CYCLES), f"{INSTANCE} made"),
+            Query(look.rate(CYCLES_SKIPPED), f"{INSTANCE} left out", color="orange"),
+            Query(look.rate(CYCLE_FAILURES), f"{INSTANCE} failed", color="red"),
             do="Left out: too little CPU. Failed: a bug, its log names it.",
             size=(8, 8),
         ),
         time_series(
             "Derivations that broke off",
-            Unit.PER_SECOND,
+            Unit.COUNT,
             Query(
-                look.rate(DERIVE_ERRORS).across("sum", "instance", "phenomenon"),
-                f"{_INSTANCE} {{{{phenomenon}}}}",
+                look.counted(DERIVE_ERRORS).across("sum", "instance", "phenomenon"),
+                f"{INSTANCE} {{{{phenomenon}}}}",
             ),
             do="A bug that costs one phenomenon's signals: please report it with the log's lines.",
             size=(8, 8),
@@ -165,7 +165,7 @@ def _work(context: Context, look: Look) -> tuple[Visual, ...]:
 
 def _sampler(context: Context, look: Look) -> tuple[Visual, ...]:
     del context
-    both = f"{_INSTANCE} {{{{source}}}}"
+    both = f"{INSTANCE} {{{{source}}}}"
     return (
         time_series(
             "What it costs",
@@ -173,7 +173,7 @@ def _sampler(context: Context, look: Look) -> tuple[Visual, ...]:
             Query(look.rate(SAMPLER_CPU), f"{both} of a core"),
             Query(look.rate(SAMPLER_DRIVER), f"{both} inside the driver", dashed=True),
             Query(look.gauge(SAMPLER_RESIDENT), f"{both} memory", unit=Unit.BYTES, right=True),
-            do="It holds itself to 5 % of a core and 10 % of the driver's time.",
+            do=f"It holds itself to {CPU_SHARE:.0%} of a core and {DRIVER_SHARE:.0%} of the driver's time.",
             size=(8, 8),
         ),
         time_series(
@@ -187,12 +187,11 @@ def _sampler(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "GPUs that the driver counts, and that are read",
             Unit.COUNT,
-            Query(look.gauge(GPUS_EXPECTED).across("max", "instance"), f"{_INSTANCE} counted"),
-            Query(look.gauge(GPU_UP, over="min").across("sum", "instance"), f"{_INSTANCE} read", dashed=True),
+            Query(look.gauge(GPUS_EXPECTED).across("max", "instance"), f"{INSTANCE} counted"),
+            Query(look.gauge(GPU_UP, over="min").across("sum", "instance"), f"{INSTANCE} read", dashed=True),
             Query(
-                look.rate(GPU_READ_ERRORS).across("sum", "instance"),
-                f"{_INSTANCE} failed reads",
-                unit=Unit.PER_SECOND,
+                look.counted(GPU_READ_ERRORS).across("sum", "instance"),
+                f"{INSTANCE} failed reads",
                 right=True,
             ),
             do="Fewer read than counted: gpu_down_info says why.",
@@ -207,9 +206,9 @@ def _recorder(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "Writes",
             Unit.COUNT,
-            Query(look.gauge(RECORDER_UP, over="min"), f"{_INSTANCE}: 1 while it writes"),
+            Query(look.gauge(RECORDER_UP, over="min"), f"{INSTANCE}: 1 while it writes"),
             Query(
-                look.rate(RECORDER_DROPPED), f"{_INSTANCE} cycles missing", unit=Unit.PER_SECOND, right=True
+                look.rate(RECORDER_DROPPED), f"{INSTANCE} cycles missing", unit=Unit.PER_SECOND, right=True
             ),
             do="0: the disk is full or gone; its log says which.",
             lines=below(1),
@@ -218,7 +217,7 @@ def _recorder(context: Context, look: Look) -> tuple[Visual, ...]:
         time_series(
             "Size on disk",
             Unit.BYTES,
-            Query(look.gauge(RECORDER_BYTES), _INSTANCE),
+            Query(look.gauge(RECORDER_BYTES), INSTANCE),
             do="It stays below the limit of its settings: docs/recorder.md.",
         ),
     )

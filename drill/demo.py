@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
@@ -99,6 +100,19 @@ def _show_incident(size: str, seed: int, out: Path) -> None:
         ) from error
     with refused_in_words():
         show("incident", size, seed, out)
+    _report(out)
+
+
+def _report(folder: Path) -> None:
+    """As an analyst makes it, from the recording alone: by the command, as the drill knows nothing of the analysis."""
+    click.echo("\nthrashold analyze, from what the sidecar recorded:\n")
+    command = [sys.executable, "-m", "thrashold", "analyze", str(folder), "--out", str(folder)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own command
+    if done.returncode:
+        told = done.stderr.strip().splitlines()
+        raise click.ClickException(
+            f"there is no report: {told[-1] if told else f'exit code {done.returncode}'}"
+        )
 
 
 def _end_on_signals() -> None:

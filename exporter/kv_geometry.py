@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,8 +70,7 @@ def kv_geometry(config: Mapping[str, Any], cache_dtype: str = "auto") -> KvGeome
     that keep no growing cache (Mamba, linear attention) are not counted where ``layer_types`` names
     them. Raises GeometryError naming the missing key.
     """
-    text = config.get("text_config")
-    model: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
+    model = language_part(config)
     for key in _HYBRID_KEYS:
         if model.get(key):
             raise GeometryError(f"the model's layers differ in ways ({key!r}) that aren't read")
@@ -78,12 +78,12 @@ def kv_geometry(config: Mapping[str, Any], cache_dtype: str = "auto") -> KvGeome
     if model.get("kv_lora_rank") is not None:
         if cache_dtype == "fp8_ds_mla":
             return KvGeometry(layers * FP8_DS_MLA_BYTES, 1)
-        values = _number(model, "kv_lora_rank") + _number(model, "qk_rope_head_dim")
+        values = number(model, "kv_lora_rank") + number(model, "qk_rope_head_dim")
         return KvGeometry(layers * values * _bytes_a_value(model, cache_dtype), 1)
-    heads = _number(model, "num_attention_heads")
-    kv_heads = heads if model.get("num_key_value_heads") is None else _number(model, "num_key_value_heads")
+    heads = number(model, "num_attention_heads")
+    kv_heads = heads if model.get("num_key_value_heads") is None else number(model, "num_key_value_heads")
     told = model.get("head_dim") is not None
-    head = _number(model, "head_dim") if told else _number(model, "hidden_size") / heads
+    head = number(model, "head_dim") if told else number(model, "hidden_size") / heads
     return KvGeometry(2 * layers * kv_heads * head * _bytes_a_value(model, cache_dtype), int(kv_heads))
 
 
@@ -92,7 +92,7 @@ def _attention_layers(model: Mapping[str, Any]) -> float:
     if isinstance(kinds, list) and kinds:
         layers = float(sum("attention" in str(kind) and "linear" not in str(kind) for kind in kinds))
     else:
-        layers = _number(model, "num_hidden_layers")
+        layers = number(model, "num_hidden_layers")
     shared = model.get("num_kv_shared_layers")
     if isinstance(shared, int) and shared > 0:
         layers -= shared  # they use the cache of another layer
@@ -115,8 +115,15 @@ def _bytes_a_value(model: Mapping[str, Any], cache_dtype: str) -> float:
     return DTYPE_BYTES[name]
 
 
-def _number(model: Mapping[str, Any], key: str) -> float:
+def language_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of a model that sees and hears too, what its language model is made of."""
+    text = config.get("text_config")
+    return {**config, **text} if isinstance(text, Mapping) else config
+
+
+def number(model: Mapping[str, Any], key: str) -> float:
+    """A number above 0. Raises GeometryError naming the key, where it is anything else."""
     value = model.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise GeometryError(f"the model's config.json has no positive number {key!r}")
     return float(value)

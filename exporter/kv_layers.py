@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.kv_geometry import GeometryError, kv_geometry
+from exporter.kv_geometry import GeometryError, kv_geometry, language_part
 
 _SLIDING, _FULL = "sliding_attention", "full_attention"
 _PATTERNS = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4}
@@ -77,8 +77,7 @@ class KvModel:
 def kv_model(config: Mapping[str, Any], cache_dtype: str = "auto") -> KvModel:
     """Read a model's layers. Raises GeometryError, as ``kv_geometry`` does, and of kinds that aren't known."""
     geometry = kv_geometry(config, cache_dtype)
-    text = config.get("text_config")
-    model: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
+    model = language_part(config)
     kinds, stateful = _kinds(model)
     caching = [kind for kind in kinds if kind is not None]
     each = geometry.bytes_per_token / len(caching)

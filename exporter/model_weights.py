@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.kv_geometry import DTYPE_BYTES, GeometryError
+from exporter.kv_geometry import DTYPE_BYTES, GeometryError, language_part, number
 
 _TIED = ("gemma", "cohere")
 """Model types whose head is their embeddings where a config doesn't say it, as transformers has it."""
@@ -48,41 +48,49 @@ class Weights:
         return self.layers * self.bits / 8 + self.tables * self.table_bytes
 
 
-def weights(config: Mapping[str, Any], dtype: str = "auto") -> Weights:
+def weights(config: Mapping[str, Any], dtype: str = "auto", loaded_bytes: float | None = None) -> Weights:
     """Read a model's. ``dtype``: of the weights; ``auto``: as the config says, quantisation included.
 
+    ``loaded_bytes``: what all of them take, where that is known: it tells how large they are where the config doesn't.
     Raises GeometryError naming the missing key.
     """
-    text = config.get("text_config")
-    model: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
-    hidden, layers = _number(model, "hidden_size"), _number(model, "num_hidden_layers")
+    model = language_part(config)
+    hidden, layers = number(model, "hidden_size"), number(model, "num_hidden_layers")
     attention, width = _attention(model, hidden)
     dense, sparse, sparse_active = _feed_forward(model, hidden)
     sparse_layers = _sparse_layers(model, layers)
     blocks = layers * attention + (layers - sparse_layers) * dense + sparse_layers * sparse
     active = layers * attention + (layers - sparse_layers) * dense + sparse_layers * sparse_active
-    head = _number(model, "vocab_size") * hidden
+    head = number(model, "vocab_size") * hidden
     tied = model.get("tie_word_embeddings")
     if tied is None:
         tied = str(model.get("model_type", "")).startswith(_TIED)
     tables = head if tied else 2 * head
     bits, table_bytes = _sizes(model, dtype)
+    if bits is None:
+        packed = 0.0 if loaded_bytes is None else loaded_bytes - tables * table_bytes
+        if packed <= 0:
+            raise GeometryError(
+                f"its quantization_config, of method {_method(model)!r}, doesn't say its bits:"
+                " say --weight-dtype or --weight-gib"
+            )
+        bits = packed * 8 / blocks
     return Weights(tables, blocks, active + head, width, bits, table_bytes)
 
 
 def _attention(model: Mapping[str, Any], hidden: float) -> tuple[float, float]:
     """Weights of one layer's attention, and its width."""
-    heads = _number(model, "num_attention_heads")
+    heads = number(model, "num_attention_heads")
     if model.get("kv_lora_rank") is not None:
-        rank, rotary = _number(model, "kv_lora_rank"), _number(model, "qk_rope_head_dim")
-        plain, value = _number(model, "qk_nope_head_dim"), _number(model, "v_head_dim")
+        rank, rotary = number(model, "kv_lora_rank"), number(model, "qk_rope_head_dim")
+        plain, value = number(model, "qk_nope_head_dim"), number(model, "v_head_dim")
         query = heads * (plain + rotary)
         low = model.get("q_lora_rank")
-        asked = hidden * query if low is None else _number(model, "q_lora_rank") * (hidden + query)
+        asked = hidden * query if low is None else number(model, "q_lora_rank") * (hidden + query)
         latent = hidden * (rank + rotary) + rank * heads * (plain + value)
         return asked + latent + heads * value * hidden, heads * (plain + rotary + value)
-    kv_heads = heads if model.get("num_key_value_heads") is None else _number(model, "num_key_value_heads")
-    head = hidden / heads if model.get("head_dim") is None else _number(model, "head_dim")
+    kv_heads = heads if model.get("num_key_value_heads") is None else number(model, "num_key_value_heads")
+    head = hidden / heads if model.get("head_dim") is None else number(model, "head_dim")
     return hidden * head * (2 * heads + 2 * kv_heads), heads * 2 * head
 
 
@@ -90,16 +98,16 @@ def _feed_forward(model: Mapping[str, Any], hidden: float) -> tuple[float, float
     """Weights of one layer's: where it is dense, where it has experts, and of these what a token meets."""
     experts = _experts(model)
     if experts and model.get("moe_intermediate_size") is not None:
-        each = _GATED * hidden * _number(model, "moe_intermediate_size")
+        each = _GATED * hidden * number(model, "moe_intermediate_size")
     else:
-        each = _GATED * hidden * _number(model, "intermediate_size")
+        each = _GATED * hidden * number(model, "intermediate_size")
     if not experts:
         return each, 0.0, 0.0
     dense = _GATED * hidden * float(model.get("intermediate_size") or 0)
     shared = float(model.get("n_shared_experts") or 0) * each
     wide = model.get("shared_expert_intermediate_size")
     shared += _GATED * hidden * float(wide or 0)
-    chosen = _number(model, "num_experts_per_tok")
+    chosen = number(model, "num_experts_per_tok")
     return dense, experts * each + shared, chosen * each + shared
 
 
@@ -117,8 +125,14 @@ def _sparse_layers(model: Mapping[str, Any], layers: float) -> float:
     return float((layers - dense_first - listed) // step)
 
 
-def _sizes(model: Mapping[str, Any], dtype: str) -> tuple[float, float]:
-    """Bits of a weight in the layers, bytes of one in the tables."""
+def _method(model: Mapping[str, Any]) -> str:
+    """Of quantisation, empty where there is none that is named."""
+    told = model.get("quantization_config")
+    return str(told.get("quant_method") or "") if isinstance(told, Mapping) else ""
+
+
+def _sizes(model: Mapping[str, Any], dtype: str) -> tuple[float | None, float]:
+    """Bits of a weight in the layers, None where the config doesn't say them; bytes of one in the tables."""
     if dtype != "auto":
         if dtype not in DTYPE_BYTES:
             raise GeometryError(
@@ -133,21 +147,12 @@ def _sizes(model: Mapping[str, Any], dtype: str) -> tuple[float, float]:
     told = model.get("quantization_config")
     if not isinstance(told, Mapping):
         return plain * 8, plain
-    method = str(told.get("quant_method") or "")
+    method = _method(model)
     if method in _8BIT:
         return 8.0, plain
     bits = told.get("bits", _PACKED.get(method))
     if isinstance(bits, bool) or not isinstance(bits, int | float):
-        raise GeometryError(
-            f"quantization_config of method {method!r} doesn't say its bits: say --weight-dtype"
-        )
+        return None, plain
     group = told.get("group_size")
     scales = _SCALE_BITS / group if isinstance(group, int) and group > 0 else 0.0
     return float(bits) + scales, plain
-
-
-def _number(model: Mapping[str, Any], key: str) -> float:
-    value = model.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise GeometryError(f"the model's config.json has no positive number {key!r}")
-    return float(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-_MOST_SECONDS = 1e11
+MOST_SECONDS = 1e11
 """Beyond the year 5000: whoever writes more means milliseconds."""
 
 
@@ -19,7 +19,7 @@ def instant(text: str) -> float:
     except ValueError:
         seconds = math.nan
     else:
-        if abs(seconds) >= _MOST_SECONDS:
+        if abs(seconds) >= MOST_SECONDS:
             raise ValueError(f"{text!r} is too far away: seconds since the epoch are meant, not milliseconds")
     if math.isfinite(seconds):
         return seconds
@@ -33,5 +33,8 @@ def instant(text: str) -> float:
 
 
 def shown(seconds: float) -> str:
-    """Write an instant in RFC 3339, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Write an instant in RFC 3339, to the second; one that no calendar has, as its seconds."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s since the epoch"

@@ -206,7 +206,8 @@ class _Layers:
         if dataclasses.is_dataclass(inner) and isinstance(inner, type):
             shorthand = getattr(inner, "shorthand", None)
             if isinstance(value, str) and shorthand:
-                return _opened(value, shorthand, getattr(inner, "shorthand_name", ""))
+                # what is opened is prepared too: it may be a path, or a shorthand itself
+                value = _opened(value, shorthand, getattr(inner, "shorthand_name", ""))
             if isinstance(value, dict):
                 known = fields_of(inner)
                 for name in value:

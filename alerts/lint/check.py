@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
+from alerts.lint.problem import Severity
 from alerts.lint.promql.tree import Node, Selector, walk
 from alerts.lint.reading.document import Scalar, spots
 from alerts.lint.reading.query import Query
 from alerts.lint.reading.source import Place
 from alerts.lint.settings import LintSettings
-
-
-class Severity(StrEnum):
-    """How bad it is; both end with exit code 1."""
-
-    ERROR = "error"
-    """It never works: never fires, is always empty, shows something else than it says."""
-    WARNING = "warning"
-    """It works until something else comes: a second cluster, a slow scrape, another release."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 from alerts.lint.allowances import NAME as ALLOWANCE
 from alerts.lint.allowances import allows, comments, faults
 from alerts.lint.catalogue import CHECKS
-from alerts.lint.check import Check, Context, Found, Severity
+from alerts.lint.check import Check, Context, Found
 from alerts.lint.checks.promql_release import only_newer
+from alerts.lint.problem import Problem, Severity
 from alerts.lint.promql.tree import Aggregation, Binary, selectors, walk
 from alerts.lint.reading.boards import is_board, read_board
 from alerts.lint.reading.config_maps import held
@@ -22,20 +23,6 @@ from alerts.lint.reading.yaml_file import read_yaml
 from alerts.lint.settings import LintSettings
 
 _SUFFIXES = (".yml", ".yaml", ".json")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One find, as it is told."""
-
-    file: str
-    place: Place
-    check: str
-    severity: Severity
-    where: str
-    what: str
-    fix: str
-    line: str
 
 
 @dataclass(frozen=True, slots=True)

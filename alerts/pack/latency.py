@@ -78,8 +78,10 @@ PREFIX_HITS_COLLAPSED = Alert(
     quiet_under=("EngineDown",),
 )
 
+FAST_BURN, FAST_LONG, FAST_SHORT = 14.4, "1h", "5m"
+"""Of the fastest page: times the budget's rate, over its long and over its short window."""
 _PERIODS = (
-    ("Fast", Severity.PAGE, 14.4, "1h", "5m", 120),
+    ("Fast", Severity.PAGE, FAST_BURN, FAST_LONG, FAST_SHORT, 120),
     ("Quick", Severity.PAGE, 6.0, "6h", "30m", 900),
     ("Slow", Severity.WARNING, 3.0, "1d", "2h", 3600),
     ("Creeping", Severity.WARNING, 1.0, "3d", "6h", 10800),

@@ -12,11 +12,9 @@ from alerts.recording_gpus import SATURATED
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.collectives import COLLECTIVE_DROP
 from exporter.derive.gpu_health import XID_ERRORS
-from exporter.derive.inventory import GPU_DOWN_INFO, GPU_UP
+from exporter.derive.inventory import GPU_DOWN_INFO, GPU_UP, MERELY_UNREAD
 from exporter.derive.pcie import PCIE_DOWNGRADED
 from exporter.derive.swap import SWAPPED
-from exporter.dialects.dcgm import STALE
-from exporter.sampler.reasons import Reason
 
 _BY_SWAP = Compare(Reading(SWAP_SHARE), ">", "pcie_swap_share_ratio")
 
@@ -58,7 +56,7 @@ COLLECTIVES_SLOW = Alert(
     quiet_under=("EngineDown", "EngineFrozen"),
 )
 _HUNG, _NOT_READ = (
-    Compare(Reading(GPU_DOWN_INFO, (("reason", reason),)), ">=", 1.0) for reason in (Reason.HUNG, STALE)
+    Compare(Reading(GPU_DOWN_INFO, (("reason", reason),)), ">=", 1.0) for reason in MERELY_UNREAD
 )
 GPU_LOST = Alert(
     "GpuLost",

@@ -9,6 +9,8 @@ from alerts.conditions import Rendering
 from exporter.signal import Signal
 
 Where = tuple[tuple[str, str], ...]
+REMEMBERED = "6h"
+"""A counter that was away for less is no new one: what it had counted before doesn't come again."""
 
 
 def by(rendering: Rendering, labels: tuple[str, ...]) -> str:
@@ -33,10 +35,9 @@ def rate(
 def risen(rendering: Rendering, signal: Signal, labels: tuple[str, ...], window: str) -> str:
     """Whether a counter counted within a window, its birth at 1 included, which ``increase`` misses.
 
-    A counter that was away for some hours is no new one: what it had counted before doesn't come again. One that is
-    lower than before began anew, and has counted since.
+    One that is lower than before began anew, and has counted since.
     """
     name, group = signal.full_name + rendering.matchers(), by(rendering, labels)
     now = f"max by ({group}) (last_over_time({name}[{rendering.lookback}]))"
-    before = f"max by ({group}) (last_over_time({name}[6h] offset {window}))"
+    before = f"max by ({group}) (last_over_time({name}[{REMEMBERED}] offset {window}))"
     return f"({now} != {before})\nor on ({group})\n({now} > 0 unless on ({group}) {before})"

@@ -7,10 +7,13 @@ from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
 from analysis.history.history import HistoryError
+from analysis.history.samples import Samples
+from analysis.history.server_census import names_of
 from analysis.history.server_client import Client, Form, GoneError, NotTakenError, TooMuchError
-from analysis.history.server_json import Samples, UnreadableError, read_matrix
+from analysis.history.server_json import UnreadableError, read_matrix
 from analysis.history.server_settings import ServerSettings
 from exporter.settings import RefusedError
+from exporter.sources.endpoint import shown
 
 Answered = TypeVar("Answered")
 
@@ -33,7 +36,7 @@ class Server:
         try:
             settings = ServerSettings(url, parallel=1)
         except RefusedError as error:
-            raise HistoryError(f"{url}: the URL of a server {error}") from error
+            raise HistoryError(f"{shown(url)}: the URL of a server {error}") from error
         self._runner = asyncio.Runner()
         self._client = self._runner.run(_client(settings))
         self.shown = self._client.shown_url
@@ -65,9 +68,13 @@ class Server:
 
     def names(self, start: float, end: float) -> frozenset[str]:
         """Of all series that it has between two instants. Raises HistoryError."""
-        form: Form = (("start", f"{start:.3f}"), ("end", f"{end:.3f}"))
-        found = self._asked(self._client.get_json("/api/v1/label/__name__/values", form))
-        return frozenset(found if isinstance(found, list) else ())
+        between = round(start * 1000), round(end * 1000)
+        try:
+            return frozenset(self._asked(names_of(self._client, None, between)))
+        except AnswerError as error:
+            raise HistoryError(
+                f"{self.shown}: doesn't say which series it has: {error}; try a shorter range"
+            ) from error
 
     def _asked(self, answer: Coroutine[Any, Any, Answered]) -> Answered:
         try:

@@ -11,10 +11,10 @@ from alerts.conditions import Compare, Condition, leaves
 from alerts.pack_settings import PackSettings
 from analysis.backtest.curve_svg import curve_svg
 from analysis.backtest.frames import subjects_of
-from analysis.backtest.outcome import OF_THE_RULE, Alarm, Backtest, Moment, Outcome, measured, notices
+from analysis.backtest.outcome import Alarm, Backtest, Moment, Outcome, measured, notices
 from analysis.backtest.subjects import Subject, Subjects, series_name
-from analysis.backtest.sweep import WAITS, Point, Swept
-from analysis.backtest.text import lead
+from analysis.backtest.sweep import Swept
+from analysis.backtest.text import COMMON, lead, row
 from analysis.frame import Frame
 from analysis.history.history import History
 from analysis.page.chart import Chart, Interval, IntervalKind, Marker, Series, Threshold
@@ -27,7 +27,6 @@ from exporter.recorder_times import shown
 _MOST_LINES = 8
 """Subjects on a chart; those of which the alert fired come first."""
 _MOST_EPISODES = 200
-_COMMON = OF_THE_RULE | {"instance", "job"}
 
 
 def backtest_page(tested: Backtest, history: History | None, moment: Moment, settings: PackSettings) -> str:
@@ -66,7 +65,7 @@ def sweep_page(swept: Sequence[Swept], history: History, moment: Moment) -> str:
         blocks.append(
             table(
                 (*(axis.name for axis in each.axes), "told", "lead", "noise a week", ""),
-                [_row(point, each) for point in listed],
+                [row(point, each) for point in listed],
                 "What no other setting beats, and what is set now",
             )
         )
@@ -225,14 +224,4 @@ def _words(subject: Subject) -> str:
 
 
 def _subject(alarm: Alarm) -> str:
-    return " ".join(text for name, text in alarm.labels if name not in _COMMON)
-
-
-def _row(point: Point, swept: Swept) -> tuple[object, ...]:
-    values = (
-        f"{value:g} s" if axis.name in WAITS else f"{value:.4g}"
-        for axis, value in zip(swept.axes, point.at, strict=True)
-    )
-    what = " and ".join(word for word, so in (("best", point.best), ("as it is set", point.shipped)) if so)
-    found = point.measures
-    return (*values, found.notices, lead(found), count(found.noise_per_week), what)
+    return " ".join(text for name, text in alarm.labels if name not in COMMON)

@@ -22,7 +22,7 @@ from analysis.backtest.outcome import Backtest, Moment
 from analysis.backtest.progress import Progress
 from analysis.backtest.sweep import SweepError, Swept, sweep
 from analysis.history.history import History, HistoryError
-from analysis.history.reading import read
+from analysis.history.reading import is_server, read
 from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.usage import UsageFailure
 
@@ -47,7 +47,7 @@ class Asked:
     @property
     def is_server(self) -> bool:
         """Whether the source evaluates PromQL itself."""
-        return self.source.startswith(("http://", "https://"))
+        return is_server(self.source)
 
     def span(self) -> tuple[float, float]:
         """What a server is asked for: a day, unless told. Raises UsageFailure."""

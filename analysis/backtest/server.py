@@ -18,7 +18,7 @@ from analysis.backtest.outcome import Alarm, Backtest, Labels, Outcome
 from analysis.backtest.rule_file import Asked, RulesError
 from analysis.firing import episodes
 from analysis.frame import Values, grid
-from analysis.history.server_json import Samples
+from analysis.history.samples import Samples
 
 MOST_POINTS = 11_000
 """A series in one answer: more are refused, by Prometheus and by those that go by it."""
@@ -58,6 +58,8 @@ def backtest(  # noqa: PLR0913 -- of what, when, how often, and what befell it
 
 
 def _outcome(server: Server, asked: Asked, times: Values, ups: Ups) -> Outcome:
+    if not len(times):
+        return Outcome(asked.rule, not_said="that time is too short: the rule is never evaluated in it")
     alarms = []
     every = asked.every_seconds or (times[1] - times[0] if len(times) > 1 else 1.0)
     held: dict[Labels, NDArray[np.bool_]] = {}

@@ -9,6 +9,7 @@ An alert is looked at by itself, whatever explains it otherwise: what is tuned i
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -79,14 +80,13 @@ def axis(name: str, first: float, last: float, count: int) -> Axis:
         )
     if not 1 <= count <= MOST_POINTS:
         raise SweepError(f"{name}: {count} values; from 1 to {MOST_POINTS} can be tried")
-    made = Axis(name, tuple(float(value) for value in np.linspace(first, last, count)))
     for value in (first, last):
         if name in WAITS:
-            if value < 0:
-                raise SweepError(f"{name}: {value:g} s is below 0")
+            if not 0 <= value < np.inf:
+                raise SweepError(f"{name}: {value:g} s is no time to wait")
         else:
             thresholds_with(Thresholds(), {name: value})
-    return made
+    return Axis(name, tuple(float(value) for value in np.linspace(first, last, count)))
 
 
 def thresholds_with(thresholds: Thresholds, values: Mapping[str, float]) -> Thresholds:
@@ -136,7 +136,7 @@ def sweep(  # noqa: PLR0913 -- what, over what, and how it is judged
     for each in axes:
         if each.name not in used:
             raise SweepError(f"{alert.name} doesn't look at {each.name}")
-    count = int(np.prod([len(each.values) for each in axes]))
+    count = math.prod(len(each.values) for each in axes)
     if count > MOST_POINTS:
         raise SweepError(f"{count} combinations: {MOST_POINTS} are the most; take fewer values")
     rule = rule_of(alert, settings)

@@ -22,7 +22,8 @@ from analysis.wording import columns, count, duration
 from exporter.recorder_times import shown
 
 _MOST_EPISODES = 20
-_COMMON = OF_THE_RULE | {"instance", "job"}
+COMMON = OF_THE_RULE | {"instance", "job"}
+"""Labels that don't tell one alarm of an alert from another."""
 
 
 def backtest_lines(tested: Backtest, moment: Moment) -> Iterator[str]:
@@ -85,7 +86,7 @@ def episode(alarm: Alarm, tested: Backtest) -> str:
     assert span is not None  # noqa: S101 - the caller took those that fired
     waited = span[0] - alarm.episode.active_at
     lasts = f"for {duration(span[1] - span[0])}" if alarm.episode.ended_at else "until the end of the history"
-    subject = " ".join(f"{name}={text}" for name, text in alarm.labels if name not in _COMMON)
+    subject = " ".join(f"{name}={text}" for name, text in alarm.labels if name not in COMMON)
     pending = f", {duration(waited)} after it began to be pending" if waited else ""
     return f"{shown(span[0])}  {lasts}{pending}  {subject}".rstrip()
 
@@ -137,7 +138,7 @@ def sweep_lines(swept: Swept, moment: Moment) -> Iterator[str]:
     listed = [*swept.best, *(point for point in now if not point.best)]
     if moment.at is None:
         listed = _spread(swept.points)
-    rows += [_row(point, swept) for point in listed]
+    rows += [row(point, swept) for point in listed]
     yield from columns(rows)
     if moment.at is None:
         yield "no moment was given (--since), so that there is no lead to weigh noise against"
@@ -149,7 +150,8 @@ def sweep_lines(swept: Swept, moment: Moment) -> Iterator[str]:
     yield from curve(swept)
 
 
-def _row(point: Point, swept: Swept) -> tuple[str, ...]:
+def row(point: Point, swept: Swept) -> tuple[str, ...]:
+    """A setting: its values, and what it makes."""
     shown_values = (
         f"{value:g} s" if axis.name in WAITS else f"{value:.4g}"
         for axis, value in zip(swept.axes, point.at, strict=True)

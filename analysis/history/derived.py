@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from analysis.frame import Key, Values, grid
+from analysis.frame import CLUSTER, Key, Values, grid
 from analysis.history.coarse import EACH_SECOND, caveats, left_out
 from analysis.history.following import Follower, followers
 from analysis.history.history import History, HistoryError
 from analysis.history.samples import Gathered, Progress
 from analysis.history.steps import whole_step
-from analysis.history.targets import CLUSTER, Kind, Target, targets_of
+from analysis.history.targets import Kind, Target, targets_of
 from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.phenomenon import EngineFacts
 from exporter.sample import STALE_AFTER_SECONDS
@@ -54,18 +54,33 @@ def derive(  # noqa: PLR0913 - what of, for when, and how
         raise HistoryError(
             f"{raw.source}: holds neither thrashold's signals nor series of an engine, a gateway or dcgm-exporter"
         )
-    often, seldom = _scrape_steps(targets)
     told = Gathered(raw.source)
     told.notes += raw.notes
     clusters: dict[str, list[Target]] = {}
     for target in targets:
         clusters.setdefault(target.labels.get(CLUSTER, ""), []).append(target)
     reads = Reads(sum(len(target.pages.times) + len(target.pages.failed_at) for target in targets), progress)
-    signals: set[Signal] = set()
+    alike: dict[float, _Alike] = {}
     for cluster, members in clusters.items():
-        signals |= _derive_cluster(told, cluster, members, (often, seldom), facts or {}, reads)
-    told.notes += _stories(targets, seldom, signals)
-    return told.framed(start, end, step_seconds or often, frozenset(each.full_name for each in signals))
+        steps = _scrape_steps(members)
+        mine = alike.setdefault(steps[1], _Alike())
+        mine.signals |= _derive_cluster(told, cluster, members, steps, facts or {}, reads)
+        mine.clusters.append(cluster)
+        mine.targets += members
+    for seldom, each in alike.items():
+        where = f"in {', '.join(filter(None, each.clusters))}: " if len(alike) > 1 else ""
+        told.notes += [where + story for story in _stories(each.targets, seldom, each.signals)]
+    names = frozenset(signal.full_name for each in alike.values() for signal in each.signals)
+    return told.framed(start, end, step_seconds or _scrape_steps(targets)[0], names)
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Clusters that are scraped as often, and what was derived of them."""
+
+    clusters: list[str] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    signals: set[Signal] = field(default_factory=set)
 
 
 class Reads:

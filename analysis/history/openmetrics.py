@@ -24,13 +24,12 @@ from analysis.frame import Key
 from analysis.history.history import HistoryError
 from analysis.history.samples import MOST_SERIES, Gathered, Progress, Wanted, nothing_between
 from exporter.exposition import Reader, Series
+from exporter.recorder_times import MOST_SECONDS
 
 _BLOCK_BYTES = 8 << 20
 _NEWLINE, _SPACE, _HASH = 10, 32, 35
 _LONGEST_LINE_BYTES = 64 << 20
 _GZIP = b"\x1f\x8b"
-_MILLISECONDS_FROM = 1e11
-"""Times beyond the year 5000 are in milliseconds, as Prometheus' own text has them."""
 _UNWANTED, _NO_SERIES = -1, -2
 _MARK = 7.25e-17
 """A value that tells whether text before it was read as a series and nothing else."""
@@ -241,7 +240,7 @@ class _Dump:
         _, places, times, values = found.where(found.places >= 0)
         if not len(times):
             return
-        late = times >= _MILLISECONDS_FROM
+        late = times >= MOST_SECONDS  # in milliseconds, as Prometheus' own text has them
         if late.any():
             times = np.where(late, times / 1000, times)
         self.first, self.last = min(self.first, times.min()), max(self.last, times.max())

@@ -28,6 +28,7 @@ RECORDING, DUMP = "recording.db", "metrics.om"
 """What a drill's run leaves in its folder."""
 _MOST_NAMED = 5
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_SERVERS = ("http://", "https://")
 _BACK = re.compile(r"-\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
@@ -64,6 +65,20 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
         return _on_step(parquet.load(path, start, end, names=names), start, end, step_seconds)
     whole = parquet.read_long if begins.startswith(_PARQUET) else read_openmetrics
     return _from_samples(whole, path, start, end, step_seconds, names, max_series, progress)
+
+
+def is_server(source: str) -> bool:
+    """Whether a source is the URL of a server, and no file."""
+    return source.lower().startswith(_SERVERS)
+
+
+def source_shown(source: str) -> str:
+    """A source as anybody may read it: a URL without user, password and query."""
+    if not _URL.match(source):
+        return source
+    from exporter.sources.endpoint import shown as url_shown  # noqa: PLC0415 - files need no HTTP client
+
+    return url_shown(source)
 
 
 def parse_time(text: str, end: float | None = None) -> float:
@@ -108,14 +123,15 @@ def _from_server(  # noqa: PLR0913, PLR0917 - all that can be asked for
     progress: Progress | None,
 ) -> History:
     """From a server: what is asked for as it is there, or derived from what is there."""
-    if not url.lower().startswith(("http://", "https://")):
-        raise HistoryError(f"{url}: only http and https are read; files are named by their path")
+    where = source_shown(url)
+    if not is_server(url):
+        raise HistoryError(f"{where}: only http and https are read; files are named by their path")
     try:
         server = importlib.import_module(_SERVER)
     except ImportError as error:
-        raise HistoryError(f"{url}: servers can't be read by this installation ({error})") from error
+        raise HistoryError(f"{where}: servers can't be read by this installation ({error})") from error
     if start is None:
-        raise HistoryError(f"{url}: a server is read in a range: name its start (--start -2h)")
+        raise HistoryError(f"{where}: a server is read in a range: name its start (--start -2h)")
     until = time.time() if end is None else end
     asked = frozenset(names or ())
 

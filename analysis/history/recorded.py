@@ -9,10 +9,9 @@ import numpy as np
 
 from analysis.frame import Frame, Key, grid, on_grid
 from analysis.history.history import History, HistoryError
-from analysis.history.samples import refuse_too_large
+from analysis.history.samples import check_size, no_instant, nothing_between
 from exporter.recorder_file import RecordingError
 from exporter.recorder_reader import Recording
-from exporter.recorder_times import shown
 
 
 def recorded(
@@ -38,13 +37,13 @@ def recorded(
     except RecordingError as error:
         raise HistoryError(str(error)) from error
     if not series:
-        raise HistoryError(
-            f"{path}: nothing is recorded in that range; it holds {shown(span[0])} to {shown(span[1])}"
-        )
+        raise HistoryError(nothing_between(str(path), span, names))
     # what is folded bears the minute it began in, which may be before its first cycle
     first = max(first, min(each.times[0] for each in series))
-    refuse_too_large(path, round((last - first) / step_seconds), len(series))
+    check_size(str(path), round((last - first) / step_seconds) + 1, len(series))
     instants = grid(first, last, step_seconds)
+    if not len(instants):
+        raise HistoryError(no_instant(str(path), step_seconds))
     values = np.empty((len(instants), len(series)), order="F")
     for place, each in enumerate(series):
         values[:, place] = on_grid(

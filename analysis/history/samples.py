@@ -6,8 +6,7 @@ twice or on no even step. What had to be done to them is said in notes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from analysis.frame import Frame, Key, Values, grid
 from analysis.history.history import History, HistoryError
 from analysis.history.steps import is_same_step, mixed_steps, resampled, whole_step
-from exporter.recorder_times import shown
+from exporter.recorder_times import MOST_SECONDS, shown
 
 MOST_SERIES = 100_000
 """Series taken unless told otherwise: with a day each they no longer fit into memory."""
@@ -61,6 +60,7 @@ class Gathered:
         self._places: dict[Key, int] = {}
         self._parts: list[tuple[Places, Values, Values]] = []
         self._is_sorted = True
+        self._misdated = 0
 
     @classmethod
     def of(cls, history: History) -> Gathered:
@@ -87,14 +87,18 @@ class Gathered:
         if found is None:
             if len(self._places) >= self._max_series:
                 raise TooManySeriesError(
-                    f"{self.source}: holds more than {self._max_series:,} series; ask for fewer signals, or for more "
-                    "series with --max-series"
+                    f"{self.source}: holds more than {self._max_series:,} series; have fewer of them in it, or ask for "
+                    "fewer signals or with a larger max_series"
                 )
             found = self._places[key] = len(self._places)
         return found
 
     def add(self, places: Places, times: Values, values: Values) -> None:
-        """Take samples, each with the place of its series; all of shape (n,)."""
+        """Take samples, each with the place of its series; all of shape (n,). A time that none can have is noted."""
+        there = (times >= 0) & (times < MOST_SECONDS)
+        if not there.all():
+            self._note_misdated(len(times) - int(np.count_nonzero(there)))
+            places, times, values = places[there], times[there], values[there]
         if len(times):
             if len(self) + len(times) > MOST_SAMPLES:
                 raise HistoryError(
@@ -178,14 +182,15 @@ class Gathered:
         step = step_seconds or found or 1.0
         first = span[0] if start is None else max(start, span[0])
         stretches = _stretches(places)
-        refuse_too_large(self.source, round((span[1] - first) / step) + 1, len(stretches))
+        count = round((span[1] - first) / step) + 1
+        check_size(self.source, count, len(stretches))
         if found is not None and step_seconds is not None and not is_same_step(found, step):
             notes.append(resampled(found, step))
         elif found is not None:
             notes += mixed_steps(selected._intervals(), step)  # noqa: SLF001 - of the same class
         instants = grid(first, span[1] + step if end is None else min(end, span[1] + step), step)
         if not len(instants):
-            raise HistoryError(nothing_between(self.source, whole))
+            raise HistoryError(no_instant(self.source, step))
         frame = np.full((len(instants), len(stretches)), np.nan, order="F")
         for column, (begin, last) in enumerate(stretches):
             rows = np.ceil(np.round((times[begin:last] - instants[0]) / step, 6)).astype(np.int64)
@@ -195,6 +200,12 @@ class Gathered:
         keys = self.keys
         kept = tuple(keys[places[begin]] for begin, _ in stretches)
         return History(Frame(instants, step, kept, frame), self.source, derived, tuple(notes))
+
+    def _note_misdated(self, count: int) -> None:
+        if self._misdated:
+            self.notes.remove(_misdated(self._misdated))
+        self._misdated += count
+        self.notes.append(_misdated(self._misdated))
 
     def _in_order(self) -> tuple[Places, Values, Values]:
         """All samples by place, then by time; of the same time, in the order they came."""
@@ -242,18 +253,28 @@ class Gathered:
         return places, times, values
 
 
-def refuse_too_large(source: str | Path, instants: int, series: int) -> None:
-    """Raise HistoryError where a frame of this size has more than ``MOST_CELLS`` values."""
+def _misdated(count: int) -> str:
+    return f"{count:,} samples bear times before 1970 or beyond the year 5000 and were left out"
+
+
+def check_size(source: str, instants: int, series: int) -> None:
+    """Raises HistoryError where a frame of so many would not fit into memory."""
     if instants * series > MOST_CELLS:
         raise HistoryError(
             f"{source}: {instants:,} instants of {series:,} series don't fit into memory; "
-            "ask for a shorter range, fewer signals or a longer step"
+            "ask for a shorter range, fewer signals or a longer --step"
         )
 
 
-def nothing_between(source: str, span: tuple[float, float]) -> str:
-    """One line where nothing is held in the range that was asked for."""
-    return f"{source}: holds nothing in that range; it holds {shown(span[0])} to {shown(span[1])}"
+def no_instant(source: str, step_seconds: float) -> str:
+    """One line where a range is shorter than a step and lies between two instants."""
+    return f"{source}: no whole {step_seconds:g} s lie in that range; ask for a longer one or a shorter step"
+
+
+def nothing_between(source: str, span: tuple[float, float], names: Collection[str] | None = None) -> str:
+    """One line where nothing is held in the range that was asked for, of these names if any were."""
+    what = f"none of {', '.join(sorted(names))}" if names else "nothing"
+    return f"{source}: holds {what} in that range; it holds {shown(span[0])} to {shown(span[1])}"
 
 
 def _wrong(places: Places, times: Values) -> tuple[int, int]:

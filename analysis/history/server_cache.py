@@ -1,7 +1,7 @@
 """Keeps pieces that were read from a server, so that a reading that was interrupted goes on where it was.
 
 One Parquet file a piece. Only pieces that can't change any more are given to it; whoever shares a server's URL but not
-its tenant or its user doesn't share a piece. A file that can't be read is as none, and so is a folder.
+its tenant, its user or its token doesn't share a piece. A file that can't be read is as none, and so is a folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +21,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from analysis.frame import Key
-from analysis.history.server_json import Answer, Samples
+from analysis.history.samples import Samples
+from analysis.history.server_json import Answer
 from analysis.history.server_settings import ServerSettings
 
 MOST_BYTES = 4 << 30
@@ -32,6 +33,9 @@ _REFUSED = ".refused"
 _REFUSED_SECONDS = 86_400.0
 """A server's limits may be other ones tomorrow."""
 _FORMAT = "1"
+_DIGITS = 32
+_OURS = "?" * _DIGITS + "/*.*"
+"""Files of ours in the folder of a server: whoever names a folder may have others beside them."""
 
 
 def default_folder() -> Path:
@@ -45,11 +49,8 @@ class Cache:
     """Pieces of one server in a folder. Losing any of it costs time only, so that no failure here is an error."""
 
     def __init__(self, folder: Path, server: ServerSettings) -> None:
-        who = "" if server.basic_auth is None else server.basic_auth.username
         self._root = folder
-        self._folder = folder / _digest(
-            _FORMAT, server.url, who, *(f"{k}: {v}" for k, v in sorted(server.headers.items()))
-        )
+        self._folder = folder / _digest(_FORMAT, server.url, *_who(server))
         self._broken = False
 
     def get(self, selector: str, start: int, end: int) -> Answer | None:
@@ -88,7 +89,8 @@ class Cache:
         if self._broken:
             return
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._root, self._folder):  # nobody else needs to see whose they are
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:
@@ -104,7 +106,7 @@ class Cache:
         """Take away the files of all servers that were written longest ago, until the others fit."""
         found = []
         with contextlib.suppress(OSError):
-            for path in self._root.glob("*/*.*"):
+            for path in self._root.glob(_OURS):
                 with contextlib.suppress(OSError):
                     status = path.stat()
                     found.append((status.st_mtime_ns, status.st_size, path))
@@ -118,6 +120,14 @@ class Cache:
 
     def _path(self, selector: str, start: int, end: int, suffix: str = _SUFFIX) -> Path:
         return self._folder / (_digest(selector, str(start), str(end)) + suffix)
+
+
+def _who(server: ServerSettings) -> Iterator[str]:
+    """Who asks, as far as a server may answer by it. What a file holds may be renewed: its path is who it is."""
+    yield "" if server.basic_auth is None else server.basic_auth.username
+    yield server.bearer_token or ""
+    yield from (str(path or "") for path in (server.bearer_token_file, server.tls.cert_file))
+    yield from (f"{name}: {value}" for name, value in sorted(server.headers.items()))
 
 
 def _write(answer: Answer, file: BinaryIO) -> None:
@@ -157,4 +167,4 @@ def _answer(table: pa.Table) -> Answer:
 
 
 def _digest(*texts: str) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_DIGITS]

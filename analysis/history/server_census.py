@@ -20,8 +20,8 @@ _USUAL_SAMPLES = DAY_SECONDS / 15
 """A day of a series where it can't be counted."""
 
 
-async def names_of(client: Client, matching: str, between: tuple[int, int] | None = None) -> list[str]:
-    """Names of series that match, perhaps with some that don't: old servers don't look at what is asked for."""
+async def names_of(client: Client, matching: str | None, between: tuple[int, int] | None = None) -> list[str]:
+    """Names of series that match (None: all), perhaps of some that don't: old servers don't look at what is asked."""
     return await _label_values(client, "__name__", matching, between)
 
 
@@ -92,9 +92,9 @@ async def _at_days(client: Client, expression: str, first: int, last: int) -> An
 
 
 async def _label_values(
-    client: Client, label: str, matching: str, between: tuple[int, int] | None
+    client: Client, label: str, matching: str | None, between: tuple[int, int] | None
 ) -> list[str]:
-    form = [("match[]", matching)]
+    form = [] if matching is None else [("match[]", matching)]
     if between is not None:
         form += [("start", f"{between[0] / 1000:.3f}"), ("end", f"{between[1] / 1000:.3f}")]
     data = await client.get_json(f"/api/v1/label/{label}/values", form)

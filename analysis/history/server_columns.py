@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from analysis.frame import Frame, Key, Values, grid, on_grid
-from analysis.history.server_json import Samples
+from analysis.history.samples import Samples
 
 _LATE = 0.1
 """The part of a step that a scrape may come after the instant it was due at."""

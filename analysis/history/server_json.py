@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.frame import Key, Values
+from analysis.history.samples import Samples
 
 _PUNCTUATION = b'[]"'
 _NAME = "__name__"
@@ -22,15 +23,6 @@ _MOST_SHOWN = 120
 
 class UnreadableError(Exception):
     """What was sent is no matrix, or no export: what is wrong with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Of one series. ``times``: seconds since the epoch, rising, shape (m,); ``values``: shape (m,)."""
-
-    key: Key
-    times: Values
-    values: Values
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from analysis.history.history import HistoryError
+from analysis.history.samples import Samples
 from analysis.history.server_asked import Asked
 from analysis.history.server_cache import Cache
 from analysis.history.server_client import Client, Form, GoneError, TooMuchError
-from analysis.history.server_json import Answer, Samples, UnreadableError, read_export, read_matrix
+from analysis.history.server_json import Answer, UnreadableError, read_export, read_matrix
 from analysis.history.server_plan import Piece, halves
 
 _MOST_REFUSALS = 40

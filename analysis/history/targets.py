@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.frame import Key, Values
+from analysis.frame import CLUSTER, Key, Values
 from analysis.history.coarse import evened
 from analysis.history.samples import Samples
 from analysis.history.steps import whole_step
@@ -30,7 +30,6 @@ from exporter.exposition import Series
 
 UP, SCRAPE_SECONDS = "up", "scrape_duration_seconds"
 """What Prometheus writes of each scrape of a target: whether it succeeded, and how long it took."""
-CLUSTER = "cluster"
 _EXPORTED = "exported_"
 _USUAL = (CLUSTER, "prometheus", "prometheus_replica", "job", "instance")
 _USUAL_WITHOUT_INSTANCE = (CLUSTER, "prometheus", "prometheus_replica", "job", "namespace", "pod")

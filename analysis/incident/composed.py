@@ -16,6 +16,7 @@ from exporter.derive.stalls import TOKEN_AGE
 from exporter.derive.traffic import SEQUENCES
 from exporter.gateway_sample import Outcome
 from exporter.signal import Signal
+from exporter.source_signals import SOURCE_UP
 
 RATE_SECONDS = 60.0
 RESTARTS_SECONDS = 1800.0
@@ -65,6 +66,21 @@ def restarted(subject: Subject) -> Values:
     places = max(1, round(RESTARTS_SECONDS / subject.frame.step_seconds))
     each = [trailing_sum(rises(values), places) for _, values in subject.series(RESTARTS)]
     return folded(each, Fold.MAX, len(subject.frame))
+
+
+def silent(signal: Signal, subject: Subject) -> Values:
+    """1 while any of what a signal says is up is not."""
+    return 1.0 - subject.folded(signal, Fold.MIN)
+
+
+def held(state: Signal, where: dict[str, str], subject: Subject) -> Values:
+    """The sum of a gauge over engines that answer: the last word of one that doesn't is of some time ago."""
+    answering = {key.label("source"): up for key, up in subject.series(SOURCE_UP)}
+    columns = []
+    for key, values in subject.series(state, **where):
+        up = answering.get(key.label("engine"))
+        columns.append(values if up is None else np.where(up < 1, np.nan, values))
+    return folded(columns, Fold.SUM, len(subject.frame))
 
 
 def stands(subject: Subject) -> Values:

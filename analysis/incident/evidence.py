@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,15 @@ from analysis.frame import Values
 from analysis.incident.measures import MEASURES, Measure
 from analysis.incident.spans import Mask, Span, spans
 from analysis.incident.subject import Subject
+from analysis.incident.unit import Unit
 from analysis.robust import Scale, scale
 
 UNUSUAL_SPREADS = 5.0
 """How far from the middle is unusual: some of a thousand values of a normal distribution are more than 3 away."""
 UNUSUAL_SHARE = 0.25
 """And by how much of what is usual at least: a constant's next digit is no event."""
+LEAST: Mapping[Unit, float] = {Unit.RATIO: 0.05, Unit.COUNT: 3.0, Unit.PER_SECOND: 0.05}
+"""And so much at least, where nothing at all is usual: the first request that is late, or waits, is no sign."""
 _BRIDGE_SECONDS = 20.0
 """What goes back and comes again within this time never went."""
 
@@ -64,7 +67,8 @@ def usual(each: Seen, calm: Span) -> Scale | None:
 def away(each: Seen, calm: Scale) -> Mask:
     """Where a measure is unusually far on its worse side, or on either where neither is worse; shape (n,)."""
     distance = each.values - calm.middle
-    far = max(UNUSUAL_SPREADS * calm.spread, UNUSUAL_SHARE * abs(calm.middle))
+    least = LEAST.get(each.measure.unit, 0.0)
+    far = max(UNUSUAL_SPREADS * calm.spread, UNUSUAL_SHARE * abs(calm.middle), least)
     if each.measure.worse > 0:
         return np.asarray(distance > far, dtype=bool)
     if each.measure.worse < 0:

@@ -31,6 +31,7 @@ from exporter.signal import Confidence, Signal
 
 CALM_SECONDS = 180.0
 """What a baseline, and what came after, is the median of."""
+REQUESTS_HIT = "client requests hit"
 _HIT = frozenset(Outcome) - {Outcome.OK, Outcome.CLIENT_ERROR}
 """Outcomes of requests that got no answer, or none to the end."""
 
@@ -186,7 +187,7 @@ def _of_measure(measure: Measure, subject: Subject, times: _Times) -> Row | None
 def _hit(subject: Subject, times: _Times) -> Row | None:
     counted = [rises(values) for key, values in subject.series(REQUESTS) if key.label("outcome") in _HIT]
     return _counted(
-        "client requests hit",
+        REQUESTS_HIT,
         REQUESTS,
         counted,
         times,

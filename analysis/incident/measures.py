@@ -82,7 +82,7 @@ def _folded(signal: Signal, fold: Fold, where: dict[str, str], subject: Subject)
 
 
 SESSIONS = Measure("sessions in flight", (INFLIGHT, SEQUENCES), composed.sessions, worse=0)
-WAITING = Measure("waiting sequences", *_of(SEQUENCES, Fold.SUM, state="waiting"))
+WAITING = Measure("waiting sequences", (SEQUENCES,), partial(composed.held, SEQUENCES, {"state": "waiting"}))
 RUNNING = Measure("running sequences", *_of(SEQUENCES, Fold.SUM, state="running"), worse=0)
 USAGE = Measure("KV usage, fullest", *_of(KV_USAGE, Fold.MAX), Unit.RATIO, worse=0)
 KV_DEMAND = Measure("KV demand over pool", *_of(DEMAND, Fold.MAX), Unit.TIMES)
@@ -185,9 +185,14 @@ UNEVEN = Measure(
 )
 RESTARTED = Measure("starts of one engine", (RESTARTS,), composed.restarted, line="engine_restarts")
 UNREAD = Measure(
-    "a source can't be read", *_of(SOURCE_UP, Fold.MIN), Unit.FLAG, worse=-1, line=0.5, holds_seconds=30.0
+    "a source can't be read",
+    (SOURCE_UP,),
+    partial(composed.silent, SOURCE_UP),
+    Unit.FLAG,
+    line=0.5,
+    holds_seconds=30.0,
 )
-GPU_GONE = Measure("a GPU can't be read", *_of(GPU_UP, Fold.MIN), Unit.FLAG, worse=-1, line=0.5)
+GPU_GONE = Measure("a GPU can't be read", (GPU_UP,), partial(composed.silent, GPU_UP), Unit.FLAG, line=0.5)
 REFUSED = Measure(
     "turned away, with less let through",
     (REQUESTS, UPSTREAM_REQUESTS),

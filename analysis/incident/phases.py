@@ -17,7 +17,7 @@ import numpy as np
 from alerts.thresholds import THRESHOLDS, Thresholds
 from analysis.frame import Frame, Values
 from analysis.incident.boundaries import first_signs, settled, widened
-from analysis.incident.evidence import Seen, seen, usual
+from analysis.incident.evidence import UNUSUAL_SPREADS, Seen, seen, usual
 from analysis.incident.phase import Boundary, Incident, Incidents, Phase, PhaseName
 from analysis.incident.spans import Span, merged, spans
 from analysis.incident.subject import Subject, engines, fleet
@@ -177,7 +177,7 @@ def _severity(case: _Case) -> Values:
         rise = (each.values[core.begin : core.end] - (calm.middle if calm else 0.0)) * each.measure.worse
         known = ~np.isnan(rise)
         most = float(rise[known].max()) if known.any() else 0.0
-        if most <= 5.0 * (calm.spread if calm else 0.0) or most <= 0:
+        if most <= UNUSUAL_SPREADS * (calm.spread if calm else 0.0) or most <= 0:
             continue
         share = np.clip(np.where(known, rise, 0.0) / most, 0.0, 1.0)
         total += each.measure.weight * share

@@ -1,4 +1,4 @@
-"""What happened when: lines that were crossed, alerts that would have fired, what was done, and what people noted."""
+"""What happened when: levels and lines, alerts that would have fired, what was done, and what people noted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ import numpy as np
 
 from alerts.alert import Severity
 from alerts.thresholds import THRESHOLDS, Thresholds
+from analysis.changepoint import change_points
 from analysis.incident.actions import Action
 from analysis.incident.annotations import Annotation
 from analysis.incident.evidence import Seen, seen
+from analysis.incident.measures import (
+    FIRST_P99,
+    PACE_P99,
+    PCIE_BYTES,
+    SESSIONS,
+    SWAPPED_SEQUENCES,
+    TOKENS,
+    USAGE,
+    WAITING,
+    Measure,
+)
 from analysis.incident.phase import Incident
 from analysis.incident.phases import holes
 from analysis.incident.subject import Subject
@@ -23,10 +35,17 @@ NEAR_SECONDS = 600.0
 """What is told of the time around an incident."""
 
 
+LEAST_STRENGTH = 3.0
+"""Of a change point, in what it has to be worth to be one: what is told of is clear without a ruler."""
+CHANGING = (SESSIONS, USAGE, WAITING, SWAPPED_SEQUENCES, PACE_P99, FIRST_P99, TOKENS, PCIE_BYTES)
+"""Measures whose change points tell a story."""
+
+
 class Kind(enum.StrEnum):
     """What an entry is."""
 
     PHASE = "phase"
+    CHANGE = "change"
     LINE = "line crossed"
     OVER = "back within the line"
     ALERT = "alert"
@@ -73,6 +92,7 @@ def timeline(  # noqa: PLR0913 -- one each of what it is merged from
     entries = [
         *_phases(incident),
         *(each for one in seen(subject, thresholds) for each in _lines(subject, one, thresholds)),
+        *(each for measure in CHANGING for each in _changes(subject, measure, since, until)),
         *_alerts(fired),
         *(Entry(each.at, Kind.ACTION, each.where, each.words, each.confidence) for each in actions),
         *_noted(annotations),
@@ -123,6 +143,22 @@ def _lines(subject: Subject, each: Seen, thresholds: Thresholds) -> Iterator[Ent
                 Kind.OVER,
                 subject.engine,
                 f"{measure.title}, after {lasted}",
+                measure.signal.confidence,
+            )
+
+
+def _changes(subject: Subject, measure: Measure, since: float, until: float) -> Iterator[Entry]:
+    """Where a measure went to another level, of the time that is told of."""
+    part = subject.frame.between(since, until)
+    inside = np.searchsorted(subject.frame.times, (since, until))
+    values = measure.read(subject)[inside[0] : inside[1]]
+    for change in change_points(values, part.times):
+        if change.strength >= LEAST_STRENGTH and change.time is not None:
+            yield Entry(
+                change.time,
+                Kind.CHANGE,
+                subject.engine,
+                f"{measure.title} from {measure.unit.words(change.before)} to {measure.unit.words(change.after)}",
                 measure.signal.confidence,
             )
 

@@ -29,8 +29,8 @@ def _findings(board: Board) -> Iterator[Finding]:
     for name, rule in BOARD_RULES.items():
         for problem in rule(board):
             yield Finding(name, "", problem)
-    for panel in panels_of(board):
+    for place, panel in enumerate(panels_of(board)):
         title: Any = panel.get("title", "")
         for name, of_panel in PANEL_RULES.items():
             for problem in of_panel(panel):
-                yield Finding(name, str(title), problem)
+                yield Finding(name, str(title), problem, place)

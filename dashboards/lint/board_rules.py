@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 
-from dashboards.lint.finding import Board, panels_of
+from dashboards.lint.finding import Board, panels_of, table, tables
 
 _ON_TIME_RANGE_CHANGE = 2
+_COLUMNS, _TALLEST = 24, 1000
+"""Of Grafana's grid; nothing is meant to be taller."""
 _OLDEST_SCHEMA = 39
 """Of Grafana 10.4: older ones are migrated on load, Angular's panels and all."""
 
 
 def template_datasource(board: Board) -> Iterator[str]:
     """One variable picks the data source, so that the board works in any Grafana."""
-    names = [str(each["name"]) for each in _variables(board) if each.get("type") == "datasource"]
+    names = [str(each.get("name")) for each in _variables(board) if each.get("type") == "datasource"]
     if names != ["datasource"]:
         yield f"one variable named datasource is to pick the data source: there are {', '.join(names) or 'none'}"
 
@@ -22,7 +25,7 @@ def template_on_time_change_reload(board: Board) -> Iterator[str]:
     """What is to be picked is what there was at the time that is looked at."""
     for each in _variables(board):
         if each.get("type") == "query" and each.get("refresh") != _ON_TIME_RANGE_CHANGE:
-            yield f"variable {each['name']} isn't filled anew when the time changes (refresh 2)"
+            yield f"variable {each.get('name')} isn't filled anew when the time changes (refresh 2)"
 
 
 def uneditable(board: Board) -> Iterator[str]:
@@ -47,8 +50,9 @@ def no_inputs(board: Board) -> Iterator[str]:
 
 def modern_schema(board: Board) -> Iterator[str]:
     """Older schemas are rewritten on load."""
-    if board.get("schemaVersion", 0) < _OLDEST_SCHEMA:
-        yield f"schemaVersion {board.get('schemaVersion')} is below {_OLDEST_SCHEMA}"
+    version = board.get("schemaVersion")
+    if not isinstance(version, int) or version < _OLDEST_SCHEMA:
+        yield f"schemaVersion {version!r} is below {_OLDEST_SCHEMA}"
 
 
 def unique_ids(board: Board) -> Iterator[str]:
@@ -60,20 +64,23 @@ def unique_ids(board: Board) -> Iterator[str]:
 
 def panels_apart(board: Board) -> Iterator[str]:
     """Panels that lie over one another are moved about by Grafana."""
-    taken: dict[tuple[int, int], str] = {}
-    for panel in board.get("panels", []):
-        place = panel.get("gridPos", {"x": 0, "y": 0, "w": 0, "h": 0})
-        for x in range(place["x"], place["x"] + place["w"]):
-            for y in range(place["y"], place["y"] + place["h"]):
-                other = taken.setdefault((x, y), str(panel.get("title")))
-                if other != str(panel.get("title")) or x >= 24:  # noqa: PLR2004 -- Grafana's columns
-                    yield f'"{panel.get("title")}" lies over "{other}" or beyond the edge at {x}, {y}'
-                    return
+    taken: dict[tuple[int, int], tuple[int, str]] = {}
+    for number, panel in enumerate(tables(board, "panels")):
+        place = [table(panel, "gridPos").get(key) for key in "xywh"]
+        left, top, wide, high = (each if isinstance(each, int) else 0 for each in place)
+        title = str(panel.get("title"))
+        if left < 0 or left + wide > _COLUMNS or high > _TALLEST:
+            yield f'"{title}" reaches beyond the edge: {wide} x {high} at {left}, {top}'
+            return
+        for spot in itertools.product(range(left, left + wide), range(top, top + high)):
+            other, name = taken.setdefault(spot, (number, title))
+            if other != number:
+                yield f'"{title}" lies over "{name}" at {spot[0]}, {spot[1]}'
+                return
 
 
 def _variables(board: Board) -> list[Mapping[str, object]]:
-    found: list[Mapping[str, object]] = board.get("templating", {}).get("list", [])
-    return found
+    return tables(table(board, "templating"), "list")
 
 
 BOARD_RULES: Mapping[str, Callable[[Board], Iterator[str]]] = {

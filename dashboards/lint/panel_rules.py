@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from dashboards.lint.finding import Panel
+from dashboards.lint.finding import Panel, table, tables
 
 KINDS = (
     "timeseries",
@@ -25,9 +25,9 @@ _OF_OBJECTIVES = re.compile(r"_slo_events_total\{")
 
 def datasource(panel: Panel) -> Iterator[str]:
     """Its own and its queries'."""
-    for each in (panel, *panel.get("targets", [])):
+    for each in (panel, *tables(panel, "targets")):
         told = each.get("datasource")
-        if not isinstance(told, Mapping) or told.get("uid") not in {"${datasource}", "$datasource"}:
+        if not isinstance(told, Mapping) or told.get("uid") not in ("${datasource}", "$datasource"):
             yield f"its data source isn't the board's variable: {told}"
             return
 
@@ -39,29 +39,31 @@ def title_and_description(panel: Panel) -> Iterator[str]:
 
 def units(panel: Panel) -> Iterator[str]:
     """A number without one is a riddle."""
-    defaults = panel.get("fieldConfig", {}).get("defaults", {})
-    if panel.get("type") != "text" and not defaults.get("unit"):
+    if panel.get("type") != "text" and not _defaults(panel).get("unit"):
         yield "no unit"
 
 
 def says_nothing(panel: Panel) -> Iterator[str]:
     """Absent isn't zero, and is to be said in words."""
-    if panel.get("type") != "text" and not panel.get("fieldConfig", {}).get("defaults", {}).get("noValue"):
+    if panel.get("type") != "text" and not _defaults(panel).get("noValue"):
         yield "no noValue: it would say No data"
 
 
 def has_targets(panel: Panel) -> Iterator[str]:
     """A panel without queries is empty."""
-    if panel.get("type") != "text" and not panel.get("targets"):
+    if panel.get("type") != "text" and not tables(panel, "targets"):
         yield "no queries"
 
 
 def rate_interval(panel: Panel) -> Iterator[str]:
     """Windows follow the scrape interval and the zoom.
 
-    Burn rates of objectives are over fixed windows by definition.
+    Burn rates of objectives are over fixed windows by definition, and what is asked once is of now, however far one
+    zooms out.
     """
-    for target in panel.get("targets", []):
+    for target in tables(panel, "targets"):
+        if target.get("instant"):
+            continue
         text = str(target.get("expr", ""))
         for window in _RATE.findall(text):
             if window != "$__rate_interval" and not _OF_OBJECTIVES.search(text):
@@ -78,6 +80,10 @@ def no_coarse_points(panel: Panel) -> Iterator[str]:
     """A limit of points coarsens every window."""
     if "maxDataPoints" in panel:
         yield "maxDataPoints is set: leave it to the panel's width"
+
+
+def _defaults(panel: Panel) -> Mapping[str, object]:
+    return table(table(panel, "fieldConfig"), "defaults")
 
 
 PANEL_RULES: Mapping[str, Callable[[Panel], Iterator[str]]] = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from exporter.derive.phenomenon import EngineFacts, stateless, where_new
 from exporter.gpu_sample import GpuSample
 from exporter.join import Join
+from exporter.sampler.reasons import Reason
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
@@ -42,6 +43,8 @@ GPU_DOWN_INFO = Signal(
     ("up", "down_because"),
     labels=("reason",),
 )
+MERELY_UNREAD = (Reason.HUNG, Reason.STALE)
+"""Reasons of ``GPU_DOWN_INFO`` that speak of the reading: the GPU itself may well be at work."""
 GPU_READ_ERRORS = Signal(
     "gpu_read_errors_total",
     Kind.COUNTER,

@@ -15,9 +15,8 @@ from exporter.dialects.dcgm_page import Slot, Told, most_of_link, told
 from exporter.dialects.dcgm_sample import Reading, sample_of
 from exporter.dialects.dcgm_trust import doubted
 from exporter.gpu_sample import GpuSample
+from exporter.sampler.reasons import Reason
 
-STALE = "stale"
-"""``down_because`` of a GPU whose numbers stand still, its energy counter among them, which never does."""
 IMPLAUSIBLE = "implausible"
 """Why a value was not taken, in ``errors_total``: larger than it can be."""
 
@@ -112,7 +111,7 @@ def follow(memory: Memory, readings: Iterable[tuple[Slot, float]], at: float) ->
 def stands_still(memory: Memory) -> bool:
     """Whether no GPU of the page has numbers that are still of now: its exporter, or what that asks, hangs."""
     whole = [sample for sample in memory.samples if not sample.identity.parent_uuid]
-    return bool(whole) and all(sample.down_because == STALE for sample in whole)
+    return bool(whole) and all(sample.down_because == Reason.STALE for sample in whole)
 
 
 def _is_overdue(memory: Memory, at: float) -> bool:
@@ -192,7 +191,7 @@ def _sample(gpu: Followed, at: float, step: float, *, totals: bool) -> GpuSample
         counted_at, least = gpu.moved_at, _NEVER_MOVED_SECONDS
     patience = max(least, _STANDSTILL_STEPS * step)
     if counted_at is not None and at - counted_at > patience:
-        sample = GpuSample(at, gpu.told.identity, up=False, down_because=STALE)
+        sample = GpuSample(at, gpu.told.identity, up=False, down_because=Reason.STALE)
     else:
         sample = sample_of(gpu.told.identity, gpu.reading, at, totals=totals)
     return sample._replace(

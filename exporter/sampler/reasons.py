@@ -32,6 +32,8 @@ class Reason:
     """A bug of ours."""
     HUNG = "hung"
     """A call into the driver has not come back for long."""
+    STALE = "stale"
+    """Its numbers stand still, its energy counter among them, which never does."""
     GONE = "gone"
     """It was there and isn't counted any more."""
     EXITED = "exited"

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from analysis.anomaly import Baseline, Flag, Kind, flags, look, of_frame
 from analysis.frame import Frame, Key
+from analysis.history.history import History
+from analysis.unusual import look_at
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gpu_memory import GPU_MEMORY_USED
 from exporter.derive.ranks import RESTARTS
@@ -152,6 +154,31 @@ def test_what_a_restart_changed_for_good_began_with_it() -> None:
     usage[RESTARTED - 20 : RESTARTED] = np.nan
     usage[RESTARTED:] = 0.95
     assert [flag.start for flag in of_frame(frame(usage=usage, tokens=tokens)).flags] == [START + RESTARTED]
+
+
+def test_a_restart_hides_nothing_of_an_engine_of_that_name_in_another_cluster() -> None:
+    tokens, usage = counter(np.full(3600, 500.0)), calm() * 0.4
+    tokens[RESTARTED:] -= tokens[RESTARTED]
+    usage[RESTARTED + 20 : RESTARTED + 120] = 0.99
+    here, there = ({"cluster": cluster, "engine": "engine-0"} for cluster in ("east", "west"))
+    keys = Key.of(GENERATION_TOKENS.full_name, here), Key.of(KV_USAGE.full_name, there)
+    both = Frame(times(3600), 1.0, keys, np.column_stack((tokens, usage)))
+    (flag,) = of_frame(both).flags
+    assert (flag.key, flag.start) == (keys[1], START + RESTARTED + 20)
+
+
+def test_engines_of_one_name_in_two_clusters_are_two_places() -> None:
+    first, second = calm() * 0.4, calm(seed=2) * 0.4
+    first[1500:1600], second[2500:2600] = 0.99, 0.99
+    keys = [Key.of(KV_USAGE.full_name, {"cluster": cluster, "engine": "engine-0"}) for cluster in ("a", "b")]
+    both = Frame(times(3600), 1.0, tuple(keys), np.column_stack((first, second)))
+    places = look_at(History(both, "made up")).places
+    assert [(each.name, each.since, each.first) for each in places] == [
+        ("engine-0 in a", START + 1500, ("kv_usage_ratio",)),
+        ("engine-0 in b", START + 2500, ("kv_usage_ratio",)),
+    ]
+    (alone,) = look_at(History(both.take([0]), "made up")).places
+    assert alone.name == "engine-0"
 
 
 def test_what_is_short_and_had_its_like_is_nothing_new() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ TINY: dict[str, Any] = {
     "dtype": "bfloat16",
 }
 """Of the recordings: a real vLLM 0.32 gave 4 MiB, and told 256 blocks of 32 tokens."""
+PACKED = {**LLAMA_3_8B, "quantization_config": {"quant_method": "mxfp4"}}
 
 
 def test_blocks_of_the_recorded_engines() -> None:
@@ -153,6 +155,14 @@ def test_a_model_is_called_by_its_folder_or_by_a_file_that_has_a_name(tmp_path: 
         assert told["model"] == ("llama" if file == "llama.json" else tmp_path.name)
 
 
+def test_weights_packed_in_a_way_that_is_not_known_are_as_large_as_is_said(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(PACKED))
+    asked = [str(tmp_path), "--gpu", "h100", "--json", "--weight-gib", "6"]
+    found = CliRunner().invoke(plan_command, asked)
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.output)["weights"]["bytes"] == 6 * GIB
+
+
 def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_3_8B))
     asked = [str(tmp_path), "--gpu", "h100", "--json"]
@@ -169,10 +179,16 @@ def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None
         ({**LLAMA_3_8B, "num_hidden_layers": None}, (), "no positive number 'num_hidden_layers'"),
         ({**LLAMA_3_8B, "vocab_size": None}, (), "no positive number 'vocab_size'"),
         (LLAMA_3_70B, (), "the model is larger than 1 x NVIDIA H100"),
+        ({**LLAMA_3_8B, "num_attention_heads": math.nan}, (), "no positive number 'num_attention_heads'"),
+        ({**LLAMA_3_8B, "num_hidden_layers": math.inf}, (), "no positive number 'num_hidden_layers'"),
+        (PACKED, (), "doesn't say its bits: say --weight-dtype or --weight-gib"),
         ([], (), "is no table"),
         (LLAMA_3_8B, ("--gpu", "b17"), "no GPU 'b17' (known: h100"),
+        (LLAMA_3_8B, ("--pipeline-parallel", "33"), "can't be cut into 33 stages: take 32 at most"),
+        (LLAMA_3_8B, ("--reserve-gib", "nan"), "nan is no number"),
+        (LLAMA_3_8B, ("--flops-reached", "nan"), "nan is no number"),
         (LLAMA_3_8B, ("--lengths", "0"), "whole numbers above 0"),
-        (LLAMA_3_8B, ("--pipeline-parallel", "33"), "32 layers can't be put in 33 stages"),
+        (LLAMA_3_8B, ("--pipeline-parallel", "33"), "32 layers with a cache can't be cut into 33 stages"),
         ({**LLAMA_3_8B, "torch_dtype": None}, (), "no torch_dtype: say --kv-dtype and --weight-dtype"),
     ],
 )

@@ -71,12 +71,21 @@ def test_a_constant_stays_what_it_is_and_a_step_keeps_its_edge() -> None:
     assert np.abs(rolling_median(step, 51) - step).max() <= 10 / 459
 
 
+@pytest.mark.parametrize("least", [5e-324, 1e-310])
+def test_numbers_too_near_to_each_other_to_be_told_apart_are_one(least: float) -> None:
+    values = np.array([0.0, least, 2 * least] * 40)
+    for compiled in (True, False):
+        found = rolling_median(values, 5, compiled=compiled)
+        assert ((found >= 0) & (found <= 2 * least)).all()
+
+
 @pytest.mark.parametrize(
     ("values", "window", "problem"),
     [
         (np.zeros(3), 0, "a window of 0"),
         (np.zeros((2, 2, 2)), 3, "values of shape"),
         (np.array([0.0, np.inf]), 3, "infinite"),
+        (np.array([-1e308, 1e308]), 3, "largest number"),
     ],
 )
 def test_what_has_no_median_is_refused(values: np.ndarray, window: int, problem: str) -> None:

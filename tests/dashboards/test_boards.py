@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from alerts.catalogue import RECORDINGS
 from alerts.pack_settings import PackSettings
@@ -44,6 +46,13 @@ _RECORDED = re.compile(r"[a-z_]+:thrashold_[a-z0-9_]+:[a-z0-9_]+")
 _NAMES = {signal.full_name for signal in SIGNALS} | {
     signal.full_name + PEAK_SUFFIX for signal in SIGNALS if signal.peak
 }
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
 
 
 def _texts(board: dict[str, Any]) -> list[str]:
@@ -100,8 +109,8 @@ def test_settings_of_the_pack_are_the_boards_too(name: str) -> None:
 
 
 def test_lines_are_the_thresholds_of_the_alerts() -> None:
-    def lines(settings: PackSettings) -> list[float]:
-        board = boards(settings)["incident"].to_json()
+    def lines(pack: PackSettings) -> list[float]:
+        board = boards(pack)["incident"].to_json()
         panel = next(each for each in panels_of(board) if each["title"] == "KV cache in use")
         return [step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]]
 
@@ -134,6 +143,58 @@ def test_the_incident_has_each_link_as_a_number_beside_its_past() -> None:
         assert (now["type"], then["type"]) == ("stat", "timeseries")
         assert now["gridPos"]["y"] == then["gridPos"]["y"]
         assert now["title"].endswith(then["title"])
+
+
+def test_states_are_told_as_lines_too() -> None:
+    """Lanes can't be drawn outside Grafana: another panel has the same queries."""
+    lanes = [
+        panel for board in JSON.values() for panel in panels_of(board) if panel["type"] == "state-timeline"
+    ]
+    assert lanes
+    drawn = [
+        [target["expr"] for target in panel["targets"]]
+        for board in JSON.values()
+        for panel in panels_of(board)
+        if panel["type"] == "timeseries"
+    ]
+    assert all([target["expr"] for target in lane["targets"]] in drawn for lane in lanes)
+
+
+def test_a_number_is_of_now_however_far_one_zooms_out() -> None:
+    """Grafana's windows grow with the time that is shown: of 30 days, to an hour."""
+    pack = replace(PLAIN, lookback="2m")
+    asked = [
+        target
+        for board in boards(pack).values()
+        for panel in panels_of(board.to_json())
+        for target in panel["targets"]
+    ]
+    for target in asked:
+        assert ("$__" in target["expr"]) <= target["range"], target["expr"]
+    assert any("[2m]" in target["expr"] for target in asked if target["instant"])
+
+
+def test_what_is_recorded_is_asked_for_no_more_often_than_it_is_there() -> None:
+    """Two values in each window, also where a Prometheus scrapes each second and Grafana knows of it."""
+    every = {each.name: group.every_seconds for group in RECORDINGS.values() for each in group.recordings}
+    seen = 0
+    for board in JSON.values():
+        for panel in panels_of(board):
+            names = {name for target in panel["targets"] for name in _RECORDED.findall(target["expr"])}
+            for name in names:
+                seen += 1
+                assert 60 * int(panel["interval"].removesuffix("m")) >= 2 * (every[name] or 60), panel[
+                    "title"
+                ]
+    assert seen
+
+
+def test_one_engine_is_of_one_cluster() -> None:
+    """Two clusters may have engines of one name: their numbers would stand in one panel, both as that engine's."""
+    picked = {each["name"]: each for each in JSON["worker"]["templating"]["list"]}
+    assert not picked["cluster"]["includeAll"]
+    assert not picked["cluster"]["multi"]
+    assert not picked["engine"]["multi"]
 
 
 def test_units_are_known_to_grafana() -> None:
@@ -214,6 +275,66 @@ def test_each_rule_finds_what_it_is_for(rule: str) -> None:
     assert {finding.rule for finding in findings(BROKEN[rule])} == {rule}
 
 
+@pytest.mark.parametrize("name", BOARDS)
+def test_rules_find_nothing_but_faults_in_boards_of_others(name: str) -> None:
+    """Whatever stands in the place of anything: it is found, or it is no matter; nothing breaks."""
+
+    @given(st.data())
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    def changed(data: st.DataObject) -> None:
+        board = copy.deepcopy(JSON[name])
+        inside: Any = board
+        for _ in range(data.draw(st.integers(0, 6))):
+            keys = sorted(inside) if isinstance(inside, dict) else range(len(inside))
+            nested = [key for key in keys if isinstance(inside[key], dict | list) and inside[key]]
+            if not nested:
+                break
+            inside = inside[data.draw(st.sampled_from(nested))]
+        key = data.draw(st.sampled_from(sorted(inside) if isinstance(inside, dict) else range(len(inside))))
+        inside[key] = data.draw(_ANYTHING)
+        assert isinstance(findings(board), list)
+
+    changed()
+
+
+OTHERS = {
+    "[1]": "1:1: is no board of Grafana, which is an object with panels",
+    "{}": "1:1: is no board of Grafana: it has no panels",
+    '{"rows": []}': "1:1: is a board of before Grafana 5",
+    '{\n  "panels": [,]}': "2:14: is no JSON",
+    "a: b": "1:1: is no JSON",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_is_no_board_is_told_with_its_place(text: str, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text(text)
+    told = CliRunner().invoke(dashboards, ["lint", str(tmp_path / "other.json")])
+    assert told.exit_code == 2
+    assert f"other.json:{OTHERS[text]}" in told.output
+
+
+def test_a_folder_is_looked_through_and_one_bad_file_costs_itself(tmp_path: Path) -> None:
+    runner = CliRunner()
+    empty = runner.invoke(dashboards, ["lint", str(tmp_path)])
+    assert (empty.exit_code, "a folder without a board" in empty.output) == (2, True)
+    (tmp_path / "wrapped.json").write_text(json.dumps({"dashboard": BROKEN["panel-units-rule"]}, indent=1))
+    (tmp_path / "worse.json").write_text("{")
+    both = runner.invoke(dashboards, ["lint", str(tmp_path)])
+    assert both.exit_code == 2
+    assert "worse.json:1:2: is no JSON" in both.output
+    title = next(iter(panels_of(JSON["sidecar"])))["title"]
+    assert f'warning: panel-units-rule (panel "{title}")' in both.output
+    (tmp_path / "worse.json").unlink()
+    line = next(
+        int(told.split(":")[1])
+        for told in runner.invoke(dashboards, ["lint", str(tmp_path)]).output.splitlines()
+        if "wrapped.json:" in told
+    )
+    assert (tmp_path / "wrapped.json").read_text().splitlines()[line - 1].strip() == "{"
+    assert runner.invoke(dashboards, ["lint", str(tmp_path / "gone.json")]).exit_code == 2
+
+
 def test_the_command_tells_stale_files_and_bad_boards(tmp_path: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(dashboards, ["render", "-o", str(tmp_path)]).exit_code == 0
@@ -226,12 +347,12 @@ def test_the_command_tells_stale_files_and_bad_boards(tmp_path: Path) -> None:
     assert "fleet.json" in stale.output
     found = runner.invoke(dashboards, ["lint", str(fleet)])
     assert found.exit_code == 1
-    assert "[no-inputs]" in found.output
+    assert "warning: no-inputs" in found.output
     fleet.write_text("{")
     assert runner.invoke(dashboards, ["lint", str(fleet)]).exit_code == 2
     fleet.write_text("{}")
     assert runner.invoke(dashboards, ["lint", str(fleet)]).exit_code == 2
-    settings = tmp_path / "pack.yml"
-    settings.write_text("thresholds: {kv_usage_full_ratio: 3}\n")
-    refused = runner.invoke(dashboards, ["render", "--config", str(settings), "-o", str(tmp_path)])
+    pack = tmp_path / "pack.yml"
+    pack.write_text("thresholds: {kv_usage_full_ratio: 3}\n")
+    refused = runner.invoke(dashboards, ["render", "--config", str(pack), "-o", str(tmp_path)])
     assert refused.exit_code == 2

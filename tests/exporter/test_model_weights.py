@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -53,13 +54,26 @@ def test_bytes_are_by_dtype_and_quantisation() -> None:
     assert weights(DEEPSEEK_V3).bytes == pytest.approx(671e9, rel=0.01)
 
 
+def test_bits_that_the_config_does_not_say_are_told_by_what_is_loaded() -> None:
+    packed = {**LLAMA_3_8B, "quantization_config": {"quant_method": "mxfp4"}}
+    plain = weights(LLAMA_3_8B)
+    size = plain.layers * 4.25 / 8 + plain.tables * 2
+    found = weights(packed, loaded_bytes=size)
+    assert (found.bits, found.bytes) == (pytest.approx(4.25), pytest.approx(size))
+    with pytest.raises(GeometryError, match="--weight-gib"):
+        weights(packed, loaded_bytes=1e9)
+    assert weights(LLAMA_3_8B, loaded_bytes=size) == plain
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
         ({"vocab_size": None}, "vocab_size"),
+        ({"vocab_size": math.nan}, "vocab_size"),
+        ({"num_hidden_layers": math.inf}, "num_hidden_layers"),
         ({"intermediate_size": None}, "intermediate_size"),
         ({"torch_dtype": "int3"}, "--weight-dtype"),
-        ({"quantization_config": {"quant_method": "new"}}, "'new' doesn't say its bits"),
+        ({"quantization_config": {"quant_method": "new"}}, "'new', doesn't say its bits"),
     ],
 )
 def test_what_is_missing_is_named(changed: dict[str, Any], told: str) -> None:

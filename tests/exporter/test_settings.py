@@ -294,3 +294,30 @@ def test_any_text_under_any_tag_is_a_value_or_a_clear_error(
         load(Outer, file=file)
     except SettingsError as error:
         assert str(error).startswith(f"{file}:1: ")  # noqa: PT017 - either outcome is right
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    shorthand: ClassVar[str] = "inner"
+
+    inner: Inner
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    shorthand: ClassVar[str] = "path"
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    nested: tuple[Within, ...] = ()
+    filed: Filed | None = None
+
+
+def test_a_shorthand_may_be_of_what_has_one_itself_or_a_path(tmp_path: Path) -> None:
+    file = write(tmp_path, "nested: [a, {inner: b}, {inner: {name: c, size: 2}}]\nfiled: flight.db\n")
+    loaded = load(Shortened, file=file)
+    assert [each.inner for each in loaded.nested] == [Inner("a"), Inner("b"), Inner("c", 2)]
+    assert loaded.filed == Filed(tmp_path / "flight.db")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at, readings
+from alerts.lint.check import Check, Context, Found, at, readings
 from alerts.lint.facts.lookup import known
 from alerts.lint.facts.vllm import VLLM
+from alerts.lint.problem import Severity
 from alerts.lint.reading.query import Query
 
 _REASON, _ABORT = "finished_reason", "abort"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at
+from alerts.lint.check import Check, Context, Found, at
+from alerts.lint.problem import Severity
 from alerts.lint.promql.tree import Call, selectors, walk
 from alerts.lint.reading.query import Query
 

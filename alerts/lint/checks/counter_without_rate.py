@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at, readings
+from alerts.lint.check import Check, Context, Found, at, readings
+from alerts.lint.problem import Severity
 from alerts.lint.promql.shape import is_counter
 from alerts.lint.promql.tree import COMPARISONS, Aggregation, Binary, Call, Node, Number, Selector
 from alerts.lint.reading.query import Panel, Query

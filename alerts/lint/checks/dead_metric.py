@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at, readings
+from alerts.lint.check import Check, Context, Found, at, readings
 from alerts.lint.facts.lookup import verdict
+from alerts.lint.problem import Severity
 from alerts.lint.promql.tree import Binary, Node, Selector, selectors
 from alerts.lint.reading.query import Query
 

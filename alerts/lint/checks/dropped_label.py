@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, within
+from alerts.lint.check import Check, Context, Found, within
+from alerts.lint.problem import Severity
 from alerts.lint.promql.labels import Labels, labels_of
 from alerts.lint.promql.tree import selectors
 from alerts.lint.reading.document import Scalar

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at
+from alerts.lint.check import Check, Context, Found, at
 from alerts.lint.facts.lookup import known
 from alerts.lint.facts.metric import Kind
+from alerts.lint.problem import Severity
 from alerts.lint.promql.shape import compared, is_mean, scaled
 from alerts.lint.promql.tree import Call, Node, selectors
 from alerts.lint.reading.query import Query

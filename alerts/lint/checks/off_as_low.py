@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at
+from alerts.lint.check import Check, Context, Found, at
 from alerts.lint.facts.lookup import known
+from alerts.lint.problem import Severity
 from alerts.lint.promql.shape import bare, compared
 from alerts.lint.promql.tree import Selector, walk
 from alerts.lint.reading.query import Query

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity
+from alerts.lint.check import Check, Context, Found
+from alerts.lint.problem import Severity
 from alerts.lint.promql.shape import share, told
 from alerts.lint.reading.query import Query
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at, readings
+from alerts.lint.check import Check, Context, Found, at, readings
+from alerts.lint.problem import Severity
 from alerts.lint.reading.query import Query
 from exporter.signal import PEAK_SECONDS, PEAK_SUFFIX, PREFIX
 

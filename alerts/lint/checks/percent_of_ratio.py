@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, within
+from alerts.lint.check import Check, Context, Found, within
+from alerts.lint.problem import Severity
 from alerts.lint.promql.shape import share, told
 from alerts.lint.reading.query import Query
 

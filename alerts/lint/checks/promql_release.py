@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at
+from alerts.lint.check import Check, Context, Found, at
 from alerts.lint.facts.metric import is_earlier, written
 from alerts.lint.facts.prometheus import FUNCTIONS, GROUP_KEYS, REMOVED, SYNTAX, Since
+from alerts.lint.problem import Severity
 from alerts.lint.promql.tree import Aggregation, Call, walk
 from alerts.lint.promql.words import unquoted
 from alerts.lint.reading.query import Query

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at
+from alerts.lint.check import Check, Context, Found, at
 from alerts.lint.facts.lookup import known
 from alerts.lint.facts.metric import written
+from alerts.lint.problem import Severity
 from alerts.lint.promql.shape import compared, scaled
 from alerts.lint.promql.tree import Call, selectors
 from alerts.lint.reading.query import Query

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.lint.check import Check, Context, Found, Severity, at, readings
+from alerts.lint.check import Check, Context, Found, at, readings
 from alerts.lint.facts.lookup import verdict
+from alerts.lint.problem import Severity
 from alerts.lint.reading.query import Query
 
 

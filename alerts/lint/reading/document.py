@@ -85,6 +85,16 @@ def value_of(node: Node | None) -> object:
     return node.value if isinstance(node, Scalar) else None
 
 
+def plain(node: Node) -> object:
+    """As dicts, lists and single values, as ``json.loads`` gives them."""
+    if isinstance(node, Table):
+        return {name: plain(inner) for name, inner in node.entries.items()}
+    if isinstance(node, Listing):
+        return [plain(inner) for inner in node.items]
+    value = node.value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def spots(source: Source, scalar: Scalar) -> tuple[int, ...]:
     """For each character of a text, where it stands in the file.
 

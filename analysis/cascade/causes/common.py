@@ -6,7 +6,7 @@ import numpy as np
 
 from alerts.causes import Cause
 from alerts.pack.cache import FULL, PREEMPTING, WAITING
-from alerts.pack.latency import TOKENS_CRAWL
+from alerts.pack.latency import FAST_BURN, TOKENS_CRAWL
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.looks import alerted, computed, holding, level, trailing_share
 from analysis.cascade.subject import Subject, Where
@@ -33,8 +33,6 @@ ELSEWHERE = frozenset(
     }
 )
 """What the rest of a fleet may come to when some of it is gone or does less, and what fills pools that are smaller."""
-FAST_BURN = 14.4
-"""Times a month's budget, as the pack's fastest page of an objective has it."""
 WINDOW_SECONDS = 120.0
 """Over which rates of gateways are taken, as the pack does."""
 _SLO_SECONDS = (300.0, 3600.0)
@@ -77,9 +75,9 @@ def _missed(subject: Subject, slo: str, seconds: float) -> Values | None:
     return trailing_share(missed, missed + met)
 
 
-_MISSED_LIMIT = FAST_BURN * THRESHOLDS.slo_budget_ratio
+MISSED_LIMIT = FAST_BURN * THRESHOLDS.slo_budget_ratio
 OBJECTIVES_MISSED = computed(
-    SLO_EVENTS, missed_share, lambda share: share > _MISSED_LIMIT, _MISSED_LIMIT, name="slo_missed_ratio"
+    SLO_EVENTS, missed_share, lambda share: share > MISSED_LIMIT, MISSED_LIMIT, name="slo_missed_ratio"
 )
 
 

@@ -9,14 +9,11 @@ from alerts.conditions import Compare, Reading
 from analysis.cascade.looks import either, holding
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Sign, Template
-from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_DOWN_INFO
-from exporter.dialects.dcgm import STALE
-from exporter.sampler.reasons import Reason
+from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_DOWN_INFO, MERELY_UNREAD
 from exporter.source_signals import SOURCE_UP
 
 _HUNG, _STALE = (
-    holding(Compare(Reading(GPU_DOWN_INFO, (("reason", str(reason)),)), ">=", 1.0))
-    for reason in (Reason.HUNG, STALE)
+    holding(Compare(Reading(GPU_DOWN_INFO, (("reason", reason),)), ">=", 1.0)) for reason in MERELY_UNREAD
 )
 
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from alerts.lint.run import Problem, Report, lint_text
+from alerts.lint.problem import Problem
+from alerts.lint.run import Report, lint_text
 from alerts.lint.settings import LintSettings
 
 RUNBOOK = "https://runbooks.example/x"

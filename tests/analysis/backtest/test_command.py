@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from analysis.backtest_command import backtest
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
 from exporter.derive.traffic import SEQUENCES
+from tests.support.asked_server import Reply, Request, answering
 from tests.support.prometheus import Labels, openmetrics, serving
 
 START = 1_790_000_010
@@ -233,6 +234,7 @@ def _quoted(line: str) -> str:
         (("FILE", "--sweep", "EngineDown"), 2, "only a server evaluates"),
         (("FILE", "--sweep", "RanksOutOfBalance"), 1, "holds none of"),
         (("FILE", "--sweep", "KvExhaustionNear"), 2, "the history has no"),
+        (("FILE", "--alert", "KvThrashing", "--sweep", "for=0:1e400:3"), 2, "is no time to wait"),
         (("FILE", "--rules", "x.yml"), 2, "which a server evaluates"),
         (("SERVER", "--rules", "nothing.yml"), 2, "can't be read"),
         (("http://127.0.0.1:1",), 1, "http://127.0.0.1:1"),
@@ -252,3 +254,47 @@ def test_what_can_not_be_used_is_one_line(
     assert found.exit_code == code, found.output
     assert words in found.output
     assert found.output.count("\n") <= 2
+
+
+def _odd(reply: Reply) -> Callable[[Request], Reply]:
+    return lambda _: reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (Reply(b'{"status":"error","errorType":"execution","error":"too many"}', 422), "try a shorter range"),
+        (Reply(b'{"status":"error","errorType":"bad_data","error":"no such"}', 400), "is not taken there"),
+        (Reply(b'{"status":"success","data":[["a"],{"b":1}]}'), "is no Prometheus"),
+    ],
+)
+def test_a_server_that_does_not_say_what_it_has_is_one_line(reply: Reply, words: str) -> None:
+    with answering(_odd(reply)) as server:
+        found = run(server.url)
+        assert (found.exit_code, words in found.output) == (1, True), found.output
+        assert found.output.startswith(f"Error: {server.url}: ")
+        assert found.output.count("\n") == 1
+
+
+def test_a_server_is_one_however_its_scheme_is_spelled(server: str) -> None:
+    loud = server.replace("http", "HTTP")
+    names = ("--alert", "KvThrashing", "--json", *BOUNDS)
+    assert json.loads(run(loud, *names).output) == json.loads(run(server, *names).output)
+    refused = run("http://me:secret@127.0.0.1:1")
+    assert (refused.exit_code, "secret" in refused.output) == (1, False)
+
+
+def test_numbers_that_are_none_and_times_without_an_evaluation_are_said(
+    server: str, dump: Path, tmp_path: Path
+) -> None:
+    refused = run(str(dump), "--since", "20", "--within", "nan")
+    assert (refused.exit_code, "nan is no number" in refused.output) == (2, True)
+    rules = tmp_path / "mine.yml"
+    rules.write_text("groups: [{name: mine, interval: 30s, rules: [{alert: A, expr: vector(1)}]}]")
+    short = ("--rules", str(rules), "--start", str(START + 1), "--end", str(START + 29))
+    (outcome,) = told(server, *short)["alerts"]
+    assert (outcome["tested"], "too short" in outcome["not_tested_because"]) == (False, True)
+
+
+def test_how_often_is_as_fine_as_servers_know_time(dump: Path) -> None:
+    assert told(str(dump), "--alert", "KvThrashing", "--every", "15.00049")["step_seconds"] == 15.0

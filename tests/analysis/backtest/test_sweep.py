@@ -93,7 +93,7 @@ def test_longer_waits_never_make_more_of_it_and_without_a_moment_none_is_best() 
     [
         ("kv_demand", 0.0, 1.0, 3, "no threshold kv_demand"),
         ("kv_usage_full_ratio", 0.5, 1.5, 3, "kv_usage_full_ratio: Expected `float` <= 1.0"),
-        (FOR, -1.0, 3.0, 3, "below 0"),
+        (FOR, -1.0, 3.0, 3, "no time to wait"),
         (FOR, 0.0, 3.0, 0, "0 values"),
     ],
 )

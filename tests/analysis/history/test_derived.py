@@ -242,6 +242,27 @@ def test_replicas_of_one_fleet_and_clusters_are_kept_apart(tmp_path: Path) -> No
                     assert np.array_equal(frame.column(Key.of(key.name, labels)), values, equal_nan=True)
 
 
+def test_a_cluster_that_is_scraped_seldom_takes_nothing_from_another(tmp_path: Path) -> None:
+    often = scrapes_of("vllm-0.32.0-oracle")[:60]
+    seldom = [Scrape(at, 0.01, page) for at, page in moving(60.0, 400)]
+    both = derived(
+        tmp_path,
+        Scraped({**LABELS, "cluster": "east"}, often),
+        Scraped({**LABELS, "cluster": "west"}, seldom),
+    )
+    alone = derived(tmp_path, Scraped({**LABELS, "cluster": "east"}, often))
+    assert alone.derived & {each.full_name for each in FOLLOWING}
+    for key, values in alone.frame.columns():
+        if key.label("cluster") == "east":
+            there = both.frame.between(alone.frame.start, alone.frame.end)
+            assert np.array_equal(there.column(key), values, equal_nan=True)
+    told = [note for note in both.notes if "no sidecar kept these signals" in note]
+    assert [note.partition(":")[0] for note in told] == ["in east", "in west"]
+    assert not {key.name for key in both.frame.keys if key.label("cluster") == "west"} & {
+        each.full_name for each in FOLLOWING
+    }
+
+
 def dcgm_page(power: float, uuids: Sequence[str], pod: str = "") -> bytes:
     own = f',pod="{pod}"' if pod else ""
     return "".join(

@@ -207,9 +207,14 @@ def test_a_range_before_what_is_held_names_what_is(tmp_path: Path) -> None:
     assert values(read(tmp_path, text, start=AT + 1)) == {"up": [(AT + 60, 1.0)]}
 
 
+def test_times_that_are_neither_seconds_nor_milliseconds_are_said(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match=r"holds 1\.79e\+15 s since the epoch to"):
+        read(tmp_path, f"up 1 {AT * 1e9}\nup 1 {(AT + 60) * 1e9}\n")
+
+
 def test_too_many_series_are_a_named_limit_and_unwanted_ones_do_not_count(tmp_path: Path) -> None:
     text = "".join(f'up{{instance="{place}"}} 1 {AT}\n' for place in range(50)) + f"down 1 {AT}\n"
-    with pytest.raises(TooManySeriesError, match=r"more than 20 series.*--max-series"):
+    with pytest.raises(TooManySeriesError, match=r"more than 20 series.*larger max_series"):
         read(tmp_path, text, max_series=20)
     assert values(read(tmp_path, text, max_series=1, wanted=lambda key: key.name == "down")) == {
         "down": [(AT, 1.0)]

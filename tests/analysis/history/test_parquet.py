@@ -135,7 +135,7 @@ def test_of_a_long_table_a_range_some_series_and_no_more_than_allowed(exported: 
     (only,) = found.series()
     assert only.key == Key(TOKENS.full_name)
     assert only.values.tolist() == [place * 1_000_003.0 for place in range(10, 20)]
-    with pytest.raises(TooManySeriesError, match="--max-series"):
+    with pytest.raises(TooManySeriesError, match="larger max_series"):
         read_long(exported, max_series=4)
     with pytest.raises(HistoryError, match="it holds 2027-01-15T08:00:00Z to 2027-01-15T08:02:29Z"):
         read_long(exported, end=START - 1)

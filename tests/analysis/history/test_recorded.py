@@ -53,9 +53,13 @@ def test_a_range_and_names_and_a_longer_step(path: Path) -> None:
 def test_what_is_no_history_says_so(path: Path, tmp_path: Path) -> None:
     with pytest.raises(
         HistoryError,
-        match="nothing is recorded in that range; it holds 2027-01-15T08:00:00Z to 2027-01-15T08:03:19Z",
+        match="holds nothing in that range; it holds 2027-01-15T08:00:00Z to 2027-01-15T08:03:19Z",
     ):
         recorded(path, START + 1e6)
+    with pytest.raises(HistoryError, match="no whole 3600 s lie in that range"):
+        recorded(path, START + 10, START + 90, step_seconds=3600.0)
+    with pytest.raises(HistoryError, match=r"instants of \d+ series don't fit into memory"):
+        recorded(path, step_seconds=1e-7)
     with pytest.raises(HistoryError, match="nothing"):
         recorded(tmp_path / "nothing.db")
     (tmp_path / "text.db").write_text("not a database" * 100)

@@ -85,5 +85,15 @@ def test_a_range_holds_what_is_in_it_and_one_without_says_what_is_held() -> None
 
 def test_more_than_fits_into_memory_is_a_named_limit() -> None:
     found = gathered(a=[(0, 1), (1, 1), (2, 1), (5e9, 1)])
-    with pytest.raises(HistoryError, match=r"5,000,000,001 instants of 1 series .*longer step"):
+    with pytest.raises(HistoryError, match=r"5,000,000,001 instants of 1 series .*longer --step"):
         found.framed()
+    with pytest.raises(HistoryError, match="no whole 3600 s lie in that range"):
+        gathered(a=[(0, 1), (15, 2)]).framed(AT + 1, AT + 20, 3600.0)
+
+
+def test_times_that_none_can_have_are_left_out_and_said() -> None:
+    found = gathered(a=[(0, 1), (1, 2), (1e17, 3), (2, 4)])
+    found.add_series(Key("a"), np.array([-5.0, np.nan, AT + 3]), np.array([5.0, 6.0, 7.0]))
+    history = found.framed()
+    assert history.frame.column(A).tolist() == [1, 2, 4, 7]
+    assert history.notes == ("3 samples bear times before 1970 or beyond the year 5000 and were left out",)

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.frame import Key
+from analysis.history.samples import Samples
 from analysis.history.server_cache import Cache, default_folder
-from analysis.history.server_json import Answer, Samples
+from analysis.history.server_json import Answer
 from analysis.history.server_settings import ServerSettings
-from exporter.connection_settings import BasicAuthSettings
+from exporter.connection_settings import BasicAuthSettings, TlsSettings
 
 URL = "http://prometheus:9090"
 SERVER = ServerSettings(URL)
+TOKENS = "one", "two"
 SAMPLES = st.lists(
     st.tuples(st.integers(0, 4_000_000_000_000), st.floats()), max_size=20, unique_by=lambda each: each[0]
 )
@@ -61,8 +63,13 @@ def test_nobody_else_gets_it(tmp_path: Path) -> None:
         ServerSettings("http://prometheus:9091"),
         ServerSettings(URL, headers={"X-Scope-OrgID": "b"}),
         ServerSettings(URL, basic_auth=BasicAuthSettings("me", "secret")),
+        ServerSettings(URL, bearer_token=TOKENS[0]),
+        ServerSettings(URL, bearer_token_file=Path("/run/token")),
+        ServerSettings(URL, tls=TlsSettings(cert_file=Path("/run/me.pem"), key_file=Path("/run/me.key"))),
     ]
-    assert [Cache(tmp_path, other).get("{}", 1, 2) for other in others] == [None] * 3
+    assert [Cache(tmp_path, other).get("{}", 1, 2) for other in others] == [None] * len(others)
+    Cache(tmp_path, ServerSettings(URL, bearer_token=TOKENS[0])).put("{}", 1, 2, one(1.0))
+    assert Cache(tmp_path, ServerSettings(URL, bearer_token=TOKENS[1])).get("{}", 1, 2) is None
     assert [Cache(tmp_path, SERVER).get("{}", *span) for span in ((1, 3), (0, 2))] == [None] * 2
     assert Cache(tmp_path, ServerSettings(URL + "/")).get("{}", 1, 2) is not None
 
@@ -90,6 +97,17 @@ def test_the_oldest_go_when_it_is_full(tmp_path: Path) -> None:
         size = file.stat().st_size
     cache.trim(2 * size + 1)
     assert [cache.has("{}", place, place + 1) for place in range(4)] == [False, False, True, True]
+
+
+def test_files_of_others_in_a_folder_that_was_named_are_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "measured" / "week.parquet"
+    other.parent.mkdir()
+    other.write_bytes(b"x" * 1000)
+    cache = Cache(tmp_path, SERVER)
+    cache.put("{}", 1, 2, one(1.0))
+    cache.trim(0)
+    assert other.exists()
+    assert not cache.has("{}", 1, 2)
 
 
 def test_it_lies_where_caches_belong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.frame import Key
+from analysis.history.samples import Samples
 from analysis.history.server_columns import Columns, common, interval_of, mixed
-from analysis.history.server_json import Samples
 
 T0 = 1_796_083_200.0
 STEP = 15.0

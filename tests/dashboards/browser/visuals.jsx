@@ -62,7 +62,7 @@ const repeated = (draw, orientation) => (panel) => {
 const Stat = repeated((panel, { value, alignmentFactors, width, height, count }) => (
   <ui.BigValue value={value.display} count={count} colorMode={panel.options.colorMode} graphMode="none"
     justifyMode="auto" textMode={panel.options.textMode} alignmentFactors={alignmentFactors} width={width}
-    height={height} theme={theme} wideLayout={panel.options.wideLayout} />
+    height={height} theme={theme} wideLayout={panel.options.wideLayout} text={panel.options.text} />
 ), 'auto');
 
 const Bars = repeated((panel, { value, alignmentFactors, width, height, orientation }) => (

@@ -1,0 +1,1 @@
+"""What an analysis found, as a report: a page, Markdown, JSON, and the draft of a postmortem."""
