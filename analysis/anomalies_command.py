@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +32,11 @@ class Range:
 
 @click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--start", metavar="TIME", help="ISO 8601, seconds since the epoch, or -2h before the end.")
+@click.option(
+    "--start",
+    metavar="TIME",
+    help="ISO 8601, seconds since the epoch, or -2h: before --end, of a server before now.",
+)
 @click.option("--end", metavar="TIME", help="The same; of a server by default now.")
 @click.option(
     "--step",
@@ -78,17 +81,12 @@ def anomalies(  # noqa: PLR0913, PLR0917 - one each for click's options
 
 
 def _range(sources: Sequence[str], start: str | None, end: str | None, step: float | None) -> Range:
-    from analysis.history.reading import parse_time  # noqa: PLC0415 - --help needs click alone
+    from analysis.history.reading import parse_range  # noqa: PLC0415 - --help needs click alone
 
     try:
-        until = None if end is None else parse_time(end, time.time())
-        # a server has no end of its own to count back from
-        counted_from = time.time() if until is None and all("://" in each for each in sources) else until
-        since = None if start is None else parse_time(start, counted_from)
+        since, until = parse_range(start, end, ends_now=all("://" in each for each in sources))
     except ValueError as error:
         raise UsageFailure(str(error)) from error
-    if since is not None and until is not None and since >= until:
-        raise UsageFailure("--start isn't before --end: nothing lies between them")
     return Range(since, until, step)
 
 

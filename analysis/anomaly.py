@@ -163,7 +163,7 @@ def look(
     if np.nanmin(seen) == np.nanmax(seen):
         return Looked(key, Baseline.BEFORE)
     seen = steady(seen, step_seconds)
-    series = _Seen(key, seen, times, what.is_rate)
+    series = _Seen(key, seen, times, what.is_rate, what.values, hidden)
     found = _events(what, outside(seen, step_seconds, what.least_spread))
     there = weeks(times[places[0] : places[-1] + 1], step_seconds)
     if there < LEAST_WEEKS:
@@ -195,6 +195,16 @@ class _Seen:
     values: Values
     times: Values
     is_rate: bool
+    known: Values
+    hidden: NDArray[np.bool_] | None
+
+    def _first(self, stretch: Stretch) -> int:
+        """What is outside as judging begins again was so since when, within what wasn't judged before it."""
+        first = stretch.first
+        if self.hidden is not None:
+            while first and self.hidden[first - 1] and stretch.holds(float(self.known[first - 1])):
+                first -= 1
+        return first
 
     def flag(self, stretch: Stretch, baseline: Baseline) -> Flag:
         value = float(self.values[stretch.worst])
@@ -205,7 +215,7 @@ class _Seen:
         return Flag(
             self.key,
             kind,
-            float(self.times[stretch.first]),
+            float(self.times[self._first(stretch)]),
             float(self.times[stretch.last]),
             None if stretch.back is None else float(self.times[stretch.back]),
             float(self.times[stretch.worst]),

@@ -15,7 +15,9 @@ from analysis.backtest.frames import Ups
 from analysis.backtest.outcome import Moment
 from analysis.backtest.run import Asked
 from analysis.history.history import HistoryError
+from analysis.history.reading import parse_range
 from exporter.recorder_command import Instant
+from exporter.recorder_times import shown
 from exporter.settings import SettingsError, load
 from exporter.usage import FiniteRange, UsageFailure
 
@@ -24,11 +26,11 @@ from exporter.usage import FiniteRange, UsageFailure
 @click.argument("source", metavar="SOURCE")
 @click.option(
     "--start",
-    type=Instant(),
-    help="Begin here: seconds since the epoch or ISO 8601 (UTC unless it names a zone)."
-    "  [default: the history's begin; of a server a day before the end]",
+    metavar="TIME",
+    help="Begin here: ISO 8601 (UTC unless it names a zone), seconds since the epoch, or -2h: before --end, of a server"
+    " before now.  [default: the history's begin; of a server a day before the end]",
 )
-@click.option("--end", type=Instant(), help="End before this.  [default: the history's end; of a server now]")
+@click.option("--end", metavar="TIME", help="End before this.  [default: the history's end; of a server now]")
 @click.option(
     "--every",
     "every_seconds",
@@ -94,8 +96,8 @@ from exporter.usage import FiniteRange, UsageFailure
 )
 def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
     source: str,
-    start: float | None,
-    end: float | None,
+    start: str | None,
+    end: str | None,
     every_seconds: float,
     alerts: tuple[str, ...],
     thresholds_file: Path | None,
@@ -112,12 +114,16 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
     SOURCE is history: a recorder's file, a dump in OpenMetrics, Parquet, the folder of a drill's run, or the URL of a
     Prometheus-compatible server, which evaluates PromQL itself.
     """
-    if start is not None and end is not None and start >= end:
-        raise UsageFailure("--start must be before --end")
+    try:
+        since, until = parse_range(start, end, ends_now="://" in source)
+    except ValueError as error:
+        raise UsageFailure(str(error)) from error
+    if html_file is not None and not html_file.resolve().parent.is_dir():
+        raise UsageFailure(f"--html {html_file}: there is no folder {html_file.resolve().parent}")
     asked = Asked(
         source,
-        start,
-        end,
+        since,
+        until,
         round(every_seconds, 3),  # as finely as servers know time
         alerts,
         _settings(thresholds_file),
@@ -139,6 +145,7 @@ def _show(asked: Asked, rules_file: Path | None, html_file: Path | None, *, want
     tested, history = run.tested(asked, rules_file)
     if html_file is not None and history is None:
         history = run.drawn(asked, tested)
+    _refuse_elsewhere(asked.moment, tested.start, tested.end)
     if asked.alerts and all(outcome.not_said for outcome in tested.outcomes):
         raise UsageFailure(
             "; ".join(f"{outcome.rule.name}: {outcome.not_said}" for outcome in tested.outcomes)
@@ -154,8 +161,20 @@ def _show(asked: Asked, rules_file: Path | None, html_file: Path | None, *, want
         click.echo(line)
 
 
+def _refuse_elsewhere(moment: Moment, start: float, end: float) -> None:
+    """A moment that no alert of this history can be about would make noise of all of them."""
+    if (
+        moment.at is not None
+        and not start - moment.within_seconds <= moment.at <= end + moment.within_seconds
+    ):
+        raise UsageFailure(
+            f"--since {shown(moment.at)} is not within what is tested, {shown(start)} to {shown(end)}"
+        )
+
+
 def _show_sweeps(asked: Asked, sweeps: Sequence[str], html_file: Path | None, *, wants_json: bool) -> None:
     found, history = run.swept(asked, sweeps)
+    _refuse_elsewhere(asked.moment, history.frame.start, history.frame.end)
     if html_file is not None:
         from analysis.backtest.page import sweep_page  # noqa: PLC0415 - charts take a second to load
 

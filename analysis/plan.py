@@ -18,6 +18,7 @@ from exporter.model_weights import Weights, weights
 BLOCK_SIZES = (16, 32, 64, 128, 256)
 LENGTHS = (1024, 4096, 16_384, 65_536)
 LONGEST = 1 << 20
+_CONFIG = "config.json"
 _INDEX, _WEIGHTS = "model.safetensors.index.json", "*.safetensors"
 
 
@@ -57,7 +58,7 @@ class Plan:
 
 def read_model(path: Path, cache_dtype: str, weight_dtype: str, weight_bytes: float | None) -> Model:
     """A folder's or a file's. Raises GeometryError with the file in it: no JSON, a key that is missing."""
-    file = path / "config.json" if path.is_dir() else path
+    file = path / _CONFIG if path.is_dir() else path
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -66,6 +67,10 @@ def read_model(path: Path, cache_dtype: str, weight_dtype: str, weight_bytes: fl
         raise GeometryError(f"{file}: is no JSON: {error}") from error
     if not isinstance(config, dict):
         raise GeometryError(f"{file}: is no table of settings")
+    if cache_dtype == "auto" and not any(_dtypes(config)):
+        raise GeometryError(
+            f"{file}: the model's config.json has no torch_dtype: say --kv-dtype and --weight-dtype"
+        )
     try:
         model, found = kv_model(config, cache_dtype), _found_bytes(file.parent, weight_bytes)
         counted = weights(config, weight_dtype, found[0] if found else None)
@@ -75,8 +80,16 @@ def read_model(path: Path, cache_dtype: str, weight_dtype: str, weight_bytes: fl
         counted.bytes,
         f"an estimate from the config: {counted.count / 1e9:.2f} billion weights (--weight-gib)",
     )
-    name = str(config.get("_name_or_path") or file.parent.name or file.name)
+    own = file.resolve().parent.name if file.name == _CONFIG else file.stem
+    name = str(config.get("_name_or_path") or own or file.name)
     return Model(name, model, counted, size, told)
+
+
+def _dtypes(config: Mapping[str, Any]) -> Iterator[object]:
+    """All that a config says of its type, also in the part that is its text model."""
+    for part in (config, config.get("text_config")):
+        if isinstance(part, Mapping):
+            yield from (part.get("dtype"), part.get("torch_dtype"))
 
 
 def plan(

@@ -12,7 +12,17 @@ from analysis.page.chart import Band, Chart, Interval, IntervalKind, Series
 from analysis.page.charts import MOST_POINTS, charts_html
 from analysis.page.document import Block, Tone, document, heading, note, paragraph, table
 from analysis.unusual import Look, Place, Traced, signal_name
-from analysis.unusual_words import COLUMNS, NOTHING, has_days, place_words, range_words, row
+from analysis.unusual_words import (
+    COLUMNS,
+    NOT_JUDGED,
+    NOTHING,
+    has_days,
+    nothing,
+    place_words,
+    places_words,
+    range_words,
+    row,
+)
 from exporter.signal import PREFIX
 
 MOST_CHARTS = 40
@@ -23,7 +33,8 @@ _UNITS = (("_ratio", "ratio"), ("_bytes_per_second", "bytes/s"), ("_bytes", "byt
 def page(looks: Sequence[Look], problems: Sequence[tuple[str, str]] = ()) -> str:
     """HTML. ``problems``: sources that couldn't be read, and why."""
     blocks = list(_blocks(looks, problems))
-    title = "What was unusual" if any(look.places for look in looks) else NOTHING.rstrip(".")
+    calm = all(not look.places and look.judged for look in looks)
+    title = NOTHING.rstrip(".") if calm else "What was unusual"
     under = [f"{look.source}: {range_words(look)}" for look in looks]
     return document(title, blocks, under)
 
@@ -33,7 +44,8 @@ def _blocks(looks: Sequence[Look], problems: Sequence[tuple[str, str]]) -> Itera
         yield note(f"Not read: {source}: {problem}", Tone.ALARM)
     places = sum(len(look.places) for look in looks)
     if looks and not places:
-        yield note(NOTHING, Tone.FINE)
+        judged = all(look.judged for look in looks)
+        yield note(NOTHING if judged else NOT_JUDGED, Tone.FINE if judged else Tone.PLAIN)
     share = MOST_CHARTS // max(places, 1) or 1
     left = MOST_CHARTS
     for number, look in enumerate(looks):
@@ -42,7 +54,9 @@ def _blocks(looks: Sequence[Look], problems: Sequence[tuple[str, str]]) -> Itera
         for each in look.notes:
             yield note(each)
         if len(looks) > 1 and not look.places:
-            yield paragraph(NOTHING)
+            yield paragraph(nothing(look))
+        elif look.places:
+            yield paragraph(places_words(look))
         for place_number, place in enumerate(look.places):
             drawn = min(share, left, len(place.series))
             left -= drawn

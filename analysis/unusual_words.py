@@ -13,6 +13,9 @@ from analysis.anomaly import COUNTLESS, Flag
 from analysis.unusual import Look, Place, signal_name
 
 NOTHING = "Nothing unusual."
+NOT_JUDGED = (
+    "Nothing could be judged: of no series enough instants are known. Take a longer range or a shorter step."
+)
 COLUMNS = ("since", "until", "signal", "value", "usual", "how far")
 
 
@@ -54,6 +57,20 @@ def has_days(look: Look) -> bool:
     return ends[0] != ends[1]
 
 
+def nothing(look: Look) -> str:
+    """What is said where no place was unusual: that, or that none could have been found so."""
+    return NOTHING if look.judged else NOT_JUDGED
+
+
+def places_words(look: Look) -> str:
+    """How many there are, and the first. Raises IndexError where there is none."""
+    count, first = len(look.places), look.places[0]
+    return (
+        f"{count} {'place was' if count == 1 else 'places were'} unusual, first "
+        f"{first.name} at {clock(first.since, days=has_days(look))}."
+    )
+
+
 def range_words(look: Look) -> str:
     """From when to when, and how much of it was judged."""
     start, end = float(look.times[0]), float(look.times[-1]) + look.step_seconds
@@ -85,14 +102,10 @@ def _lines(look: Look) -> Iterator[str]:
     for note in look.notes:
         yield f"note: {note}"
     if not look.places:
-        yield click.style(NOTHING, fg="green")
+        yield click.style(nothing(look), fg="green" if look.judged else "yellow")
         return
     days = has_days(look)
-    count = len(look.places)
-    yield (
-        f"{count} {'place was' if count == 1 else 'places were'} unusual, first "
-        f"{look.places[0].name} at {clock(look.places[0].since, days=days)}."
-    )
+    yield places_words(look)
     for place in look.places:
         yield ""
         yield f"{click.style(place.name, bold=True, fg='yellow')}: {place_words(place, days=days)}"

@@ -70,6 +70,10 @@ class Stretch:
         beyond = max(value - self.high, 0.0) + min(value - self.low, 0.0)
         return beyond / self.spread
 
+    def holds(self, value: float) -> bool:
+        """Whether a value is outside on the same side; one that isn't known is not."""
+        return value > self.high if self.upwards else value < self.low
+
 
 def steady(values: Values, step_seconds: float) -> Values:
     """The median over five seconds where steps are shorter; NaN stays NaN."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+_LARGE = 100.0
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 
 
@@ -16,6 +17,11 @@ def duration(seconds: float) -> str:
         if count:
             parts.append(f"{count} {unit}")
     return " ".join(parts[:2]) or "0 s"
+
+
+def count(number: float) -> str:
+    """Three digits of it where it is small, whole and in groups of three where it is large."""
+    return f"{number:,.0f}" if number >= _LARGE else f"{number:.3g}"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

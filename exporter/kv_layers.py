@@ -9,6 +9,8 @@ from typing import Any
 from exporter.kv_geometry import GeometryError, kv_geometry, language_part
 
 _SLIDING, _FULL = "sliding_attention", "full_attention"
+_PATTERNS = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4}
+"""Each which layer has no window, by model type: what transformers takes where a config doesn't say it."""
 _FEW_MORE = 1.5
 """Kinds whose counts are nearer than this share one size of group, padded (vLLM 0.32, ``kv_cache_utils.py``)."""
 
@@ -118,7 +120,7 @@ def _by_pattern(model: Mapping[str, Any], count: int) -> Sequence[str]:
     """Where no list says it: a window that all have, or all but each nth."""
     if model.get("sliding_window") is None or model.get("use_sliding_window") is False:
         return [_FULL] * count
-    every = model.get("sliding_window_pattern")
+    every = model.get("sliding_window_pattern") or _PATTERNS.get(str(model.get("model_type")))
     if isinstance(every, int) and every > 1:
         return [_FULL if (place + 1) % every == 0 else _SLIDING for place in range(count)]
     return [_SLIDING] * count

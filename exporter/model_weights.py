@@ -11,6 +11,8 @@ from typing import Any
 
 from exporter.kv_geometry import DTYPE_BYTES, GeometryError, language_part, number
 
+_TIED = ("gemma", "cohere")
+"""Model types whose head is their embeddings where a config doesn't say it, as transformers has it."""
 _GATED = 3
 """Matrices of a feed-forward block: up, gate and down."""
 _EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
@@ -60,7 +62,10 @@ def weights(config: Mapping[str, Any], dtype: str = "auto", loaded_bytes: float 
     blocks = layers * attention + (layers - sparse_layers) * dense + sparse_layers * sparse
     active = layers * attention + (layers - sparse_layers) * dense + sparse_layers * sparse_active
     head = number(model, "vocab_size") * hidden
-    tables = head if model.get("tie_word_embeddings") else 2 * head
+    tied = model.get("tie_word_embeddings")
+    if tied is None:
+        tied = str(model.get("model_type", "")).startswith(_TIED)
+    tables = head if tied else 2 * head
     bits, table_bytes = _sizes(model, dtype)
     if bits is None:
         packed = 0.0 if loaded_bytes is None else loaded_bytes - tables * table_bytes

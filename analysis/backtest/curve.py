@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.backtest.sweep import Point, Swept
+from analysis.wording import count
 
 _WIDE, _HIGH = 60, 12
 _OTHER, _BEST, _NOW = "·", "o", "#"
@@ -28,7 +29,7 @@ def curve(swept: Swept) -> Iterator[str]:
         level = {0: f"{high:8.0f}", _HIGH: f"{low:8.0f}"}.get(place, " " * 8)
         yield f"{level} |{''.join(row)}".rstrip()
     yield " " * 9 + "+" + "-" * (_WIDE + 1)
-    yield f"{' ' * 10}0{f'{most_noise:.3g}':>{_WIDE}}"
+    yield f"{' ' * 10}0{count(most_noise):>{_WIDE}}"
 
 
 def _rank(point: Point) -> int:

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from analysis.backtest.sweep import Swept
 from analysis.page.document import Block, paragraph
-from analysis.wording import duration
+from analysis.wording import count, duration
 
 _WIDE, _HIGH, _EDGE = 640, 260, 60
 
@@ -29,7 +29,7 @@ def curve_svg(swept: Swept) -> Block:
             '<path d="M{0} {1}V{2}H{3}" fill="none" stroke="currentColor"/>'
             '<text x="{0}" y="{4}" fill="currentColor" font-size="13">lead {5} to {6}</text>'
             '<text x="{3}" y="{7}" fill="currentColor" font-size="13" text-anchor="end">'
-            "noise 0 to {8:.3g} a week</text>"
+            "noise 0 to {8} a week</text>"
         ).format(
             _EDGE,
             _EDGE,
@@ -39,7 +39,7 @@ def curve_svg(swept: Swept) -> Block:
             duration(abs(low)) + (" after" if low < 0 else " before"),
             duration(abs(high)) + (" after" if high < 0 else " before"),
             _EDGE + _HIGH + 24,
-            most,
+            count(most),
         )
     )
     for point, found in sorted(told, key=lambda each: (each[0].shipped, each[0].best)):

@@ -11,6 +11,8 @@ WEEK_SECONDS = 7 * 86_400.0
 Labels = tuple[tuple[str, str], ...]
 Span = tuple[float, float]
 """From, to before."""
+OF_THE_RULE = frozenset({"alertname", "severity", "cause"})
+"""Labels that say which alert it is, and not of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ class _Firing:
     def explaining(self, rule: Rule, alarm: Alarm) -> Iterator[Span]:
         """In which the alarm isn't sent."""
         clusters = self._tested.cluster_labels
-        own = tuple(name for name, _ in alarm.labels if name not in clusters)
+        own = tuple(name for name, _ in alarm.labels if name not in {*clusters, *OF_THE_RULE})
         for name in rule.quiet_under:
             other = self._outcomes.get(name)
             if other is not None and other.alarms:

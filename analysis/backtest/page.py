@@ -20,7 +20,7 @@ from analysis.history.history import History
 from analysis.page.chart import Chart, Interval, IntervalKind, Marker, Series, Threshold
 from analysis.page.charts import charts_html
 from analysis.page.document import Block, document, heading, listing, note, paragraph, table
-from analysis.wording import duration
+from analysis.wording import count, duration
 from exporter.catalogue import SIGNALS
 from exporter.recorder_times import shown
 
@@ -36,8 +36,8 @@ def backtest_page(tested: Backtest, history: History | None, moment: Moment, set
     rest = measured([each for each in told if not each.rule.wakes], tested.weeks, moment)
     blocks = [
         paragraph(
-            f"Pages: {waking.notices}, of which {waking.noise} noise ({waking.noise_per_week:.3g} a week). Others:"
-            f" {rest.notices}, of which {rest.noise} noise ({rest.noise_per_week:.3g} a week)."
+            f"Pages: {waking.notices}, of which {waking.noise} noise ({count(waking.noise_per_week)} a week). Others:"
+            f" {rest.notices}, of which {rest.noise} noise ({count(rest.noise_per_week)} a week)."
         )
     ]
     if moment.at is not None:
@@ -98,7 +98,7 @@ def _alerts(tested: Backtest, moment: Moment) -> Block:
                     outcome.only_pending,
                     found.notices,
                     lead(found),
-                    f"{found.noise_per_week:.3g}",
+                    count(found.noise_per_week),
                 )
             )
     head = ("alert", "severity", "fired", "only pending", "told", "lead", "noise a week")

@@ -28,6 +28,7 @@ from exporter.usage import UsageFailure
 
 PARSER = "promql_parser"
 _DAY_SECONDS = 86_400.0
+_FEWEST_INSTANTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ def tested(asked: Asked, rules_file: Path | None) -> tuple[Backtest, History | N
     if all(isinstance(alert.condition, Expression) for alert in alerts):
         raise UsageFailure(f"{', '.join(alert.name for alert in alerts)}: {frames.NEEDS_A_SERVER}")
     history = _history(asked, series_names(alerts))
+    if len(history.frame) < _FEWEST_INSTANTS:
+        raise UsageFailure(
+            f"--every {asked.every_seconds:g}: that is longer than what {history.source} holds"
+        )
     with Progress("backtest") as progress:
         return frames.backtest(history, alerts, asked.settings, ups=asked.ups, progress=progress), history
 

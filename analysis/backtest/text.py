@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analysis.backtest.curve import curve
 from analysis.backtest.outcome import (
+    OF_THE_RULE,
     WEEK_SECONDS,
     Alarm,
     Backtest,
@@ -17,11 +18,11 @@ from analysis.backtest.outcome import (
     notices,
 )
 from analysis.backtest.sweep import WAITS, Point, Swept
-from analysis.wording import columns, duration
+from analysis.wording import columns, count, duration
 from exporter.recorder_times import shown
 
 _MOST_EPISODES = 20
-COMMON = frozenset({"alertname", "severity", "cause", "instance", "job"})
+COMMON = OF_THE_RULE | {"instance", "job"}
 """Labels that don't tell one alarm of an alert from another."""
 
 
@@ -57,7 +58,7 @@ def _table(tested: Backtest, told: Sequence[Notice], moment: Moment) -> Iterator
                 *(
                     ("-", "-", "-")
                     if outcome.rule.silent
-                    else (str(found.notices), lead(found), f"{found.noise_per_week:.3g}")
+                    else (str(found.notices), lead(found), count(found.noise_per_week))
                 ),
             )
         )
@@ -105,8 +106,8 @@ def _conclusion(tested: Backtest, told: Sequence[Notice], moment: Moment) -> Ite
     if moment.at is not None:
         yield f"{shown(moment.at)}: {_told(waking)} by a page, {_told(rest)} by others"
     yield (
-        f"pages: {waking.notices}, of which {waking.noise} noise ({waking.noise_per_week:.3g} a week);"
-        f" others: {rest.notices}, of which {rest.noise} noise ({rest.noise_per_week:.3g} a week)"
+        f"pages: {waking.notices}, of which {waking.noise} noise ({count(waking.noise_per_week)} a week);"
+        f" others: {rest.notices}, of which {rest.noise} noise ({count(rest.noise_per_week)} a week)"
     )
     if tested.end - tested.start < WEEK_SECONDS:
         yield f"a week is taken from {duration(tested.end - tested.start)}: so short a history says little of noise"
@@ -159,7 +160,7 @@ def row(point: Point, swept: Swept) -> tuple[str, ...]:
         word for word, is_so in (("best", point.best), ("as it is set", point.shipped)) if is_so
     )
     found = point.measures
-    return (*shown_values, str(found.notices), lead(found), f"{found.noise_per_week:.3g}", marks)
+    return (*shown_values, str(found.notices), lead(found), count(found.noise_per_week), marks)
 
 
 def _spread(points: Sequence[Point]) -> list[Point]:

@@ -26,6 +26,7 @@ _SERVER = "analysis.history.server"
 _SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
 RECORDING, DUMP = "recording.db", "metrics.om"
 """What a drill's run leaves in its folder."""
+_MOST_NAMED = 5
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _SERVERS = ("http://", "https://")
 _BACK = re.compile(r"-\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
@@ -95,7 +96,21 @@ def parse_time(text: str, end: float | None = None) -> float:
     try:
         return instant(text.strip())
     except ValueError as error:
-        raise ValueError(f"{error}, nor a time before the end such as -2h") from None
+        raise ValueError(f"{error}; a time before the end is written -2h") from None
+
+
+def parse_range(start: str | None, end: str | None, *, ends_now: bool) -> tuple[float | None, float | None]:
+    """Both ends as ``parse_time`` has them; None: as far as the source goes.
+
+    ``ends_now``: whether what has no end goes on until now, as a server does; a file's own end isn't known before it
+    is read. Raises ValueError with one line: no times, or nothing between them.
+    """
+    now = time.time()
+    until = None if end is None else parse_time(end, now)
+    since = None if start is None else parse_time(start, now if until is None and ends_now else until)
+    if since is not None and until is not None and since >= until:
+        raise ValueError("--start isn't before --end: nothing lies between them")
+    return since, until
 
 
 def _from_server(  # noqa: PLR0913, PLR0917 - all that can be asked for
@@ -213,7 +228,7 @@ def _from_samples(  # noqa: PLR0913, PLR0917 - how, and all that can be asked fo
     elif not asked and any(key.name.startswith(PREFIX) for key in gathered.keys):
         gathered = gathered.only(lambda key: key.name.startswith(PREFIX))
     if not len(gathered):
-        raise HistoryError(f"{path}: holds none of {', '.join(sorted(asked))}")
+        raise HistoryError(f"{path}: holds none of {_named(asked)}")
     return gathered.framed(start, end, step_seconds)
 
 
@@ -225,9 +240,16 @@ def _only(history: History, names: frozenset[str]) -> History:
     places = [place for place, key in enumerate(frame.keys) if key.name in names]
     if not places:
         raise HistoryError(
-            f"{history.source}: none of {', '.join(sorted(names))} can be derived from the series it holds"
+            f"{history.source}: none of {_named(names)} can be derived from the series it holds"
         )
     return History(frame.take(places), history.source, history.derived & names, history.notes)
+
+
+def _named(names: frozenset[str]) -> str:
+    """Some of them, where there are more than a line takes."""
+    shown_names = sorted(names)[:_MOST_NAMED]
+    left = len(names) - len(shown_names)
+    return ", ".join(shown_names) + (f" and {left} others" if left else "")
 
 
 def _on_step(history: History, start: float | None, end: float | None, step_seconds: float | None) -> History:

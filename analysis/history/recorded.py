@@ -24,7 +24,7 @@ def recorded(
 ) -> History:
     """Read what a recorder kept from ``start`` to before ``end``, of the signals ``names`` as they are scraped.
 
-    Raises HistoryError: no recording, a damaged one, nothing in that range.
+    Raises HistoryError: no recording, a damaged one, nothing in that range, more than fits into memory.
     """
     try:
         with Recording(path) as recording:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from analysis import fleet
 from analysis.page.document import MOST_BYTES
 from exporter.derive.swap import SWAP_TIER_BYTES, SWAP_TIER_ENABLED
+from tests.evaluation.playing import Case, play
 from tests.support import chromium
 from tests.support.processes import end
 from thrashold import main
@@ -23,11 +24,10 @@ REMEDY = {SWAP_TIER_BYTES.full_name, SWAP_TIER_ENABLED.full_name}
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An incident and a calm day, as the drill leaves them."""
+    """An incident and a calm day, by their names, as they are kept for all tests."""
     folder = tmp_path_factory.mktemp("runs")
     for scenario in ("incident", "benign-day"):
-        ran = CliRunner().invoke(main, ["drill", "run", scenario, "--out", str(folder / scenario)])
-        assert ran.exit_code == 0, ran.output
+        (folder / scenario).symlink_to(play(Case(scenario)).recording.parent)
     return folder
 
 
@@ -80,6 +80,24 @@ def test_a_range_is_looked_at_alone(runs: Path) -> None:
     assert source["places"] == []
 
 
+def test_what_could_not_be_judged_is_not_called_usual(runs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "unusual.html"
+    told = _run(runs / "benign-day", "--step", "300", "--html", page)
+    assert told.exit_code == 0
+    assert "; 0 of " in told.output
+    for text in (told.output, page.read_text(encoding="utf-8")):
+        assert "Nothing could be judged" in text
+        assert "Nothing unusual" not in text
+
+
+def test_ranges_and_steps_that_give_nothing_are_said_in_times_and_counts(runs: Path) -> None:
+    truth = json.loads((runs / "benign-day" / "truth.json").read_text(encoding="utf-8"))
+    later = _run(runs / "benign-day", "--start", truth["seconds"][-1] + 3600)
+    assert (later.exit_code, "it holds 2026-09-29T14:00:" in later.output) == (1, True)
+    finer = _run(runs / "benign-day", "--step", "1e-9")
+    assert (finer.exit_code, "don't fit into memory" in finer.output) == (1, True)
+
+
 def test_a_page_has_what_is_flagged_with_what_was_expected(runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "unusual.html"
     assert _run(runs / "incident", runs / "benign-day", "--html", page).exit_code == 0
@@ -113,6 +131,7 @@ def test_one_that_cannot_be_read_costs_no_other(runs: Path, tmp_path: Path) -> N
         ((), "Missing argument"),
         (("a.db", "--start", "yesterday"), "yesterday"),
         (("a.db", "--start", "-2h"), "counts back from the end"),
+        (("a.db", "--start", "1790000000000"), "not milliseconds; a time before the end is written -2h"),
         (("a.db", "--start", "20", "--end", "10"), "nothing lies between"),
         (("a.db", "--step", "nan"), "nan is no number"),
         (("a.db", "--step", "inf"), "inf is no number"),

@@ -148,6 +148,14 @@ def test_a_restart_is_no_event_by_itself() -> None:
     assert [flag.kind for flag in of_frame(frame(usage=usage, tokens=steady)).flags] == [Kind.DROP]
 
 
+def test_what_a_restart_changed_for_good_began_with_it() -> None:
+    usage, tokens = calm() * 0.3 + 0.4, counter(np.full(3600, 500.0))
+    tokens[RESTARTED:] -= tokens[RESTARTED]
+    usage[RESTARTED - 20 : RESTARTED] = np.nan
+    usage[RESTARTED:] = 0.95
+    assert [flag.start for flag in of_frame(frame(usage=usage, tokens=tokens)).flags] == [START + RESTARTED]
+
+
 def test_a_restart_hides_nothing_of_an_engine_of_that_name_in_another_cluster() -> None:
     tokens, usage = counter(np.full(3600, 500.0)), calm() * 0.4
     tokens[RESTARTED:] -= tokens[RESTARTED]

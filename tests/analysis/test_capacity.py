@@ -146,6 +146,15 @@ def test_the_command_says_all_and_what_it_assumed(tmp_path: Path) -> None:
     assert len(h100["break_even_tokens"]) == 2
 
 
+def test_a_model_is_called_by_its_folder_or_by_a_file_that_has_a_name(tmp_path: Path) -> None:
+    for file in ("config.json", "llama.json"):
+        (tmp_path / file).write_text(json.dumps(LLAMA_3_8B))
+        told = json.loads(
+            CliRunner().invoke(plan_command, [str(tmp_path / file), "--gpu", "h100", "--json"]).output
+        )
+        assert told["model"] == ("llama" if file == "llama.json" else tmp_path.name)
+
+
 def test_weights_packed_in_a_way_that_is_not_known_are_as_large_as_is_said(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(PACKED))
     asked = [str(tmp_path), "--gpu", "h100", "--json", "--weight-gib", "6"]
@@ -179,6 +188,8 @@ def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None
         (LLAMA_3_8B, ("--reserve-gib", "nan"), "nan is no number"),
         (LLAMA_3_8B, ("--flops-reached", "nan"), "nan is no number"),
         (LLAMA_3_8B, ("--lengths", "0"), "whole numbers above 0"),
+        (LLAMA_3_8B, ("--pipeline-parallel", "33"), "32 layers with a cache can't be cut into 33 stages"),
+        ({**LLAMA_3_8B, "torch_dtype": None}, (), "no torch_dtype: say --kv-dtype and --weight-dtype"),
     ],
 )
 def test_bad_input_is_told_precisely_with_exit_code_2(

@@ -8,7 +8,7 @@ import pytest
 
 from exporter.kv_geometry import GeometryError, kv_geometry
 from exporter.kv_layers import KvLayers, KvModel, kv_model
-from tests.support.models import DEEPSEEK_V3, GEMMA_3_27B, LLAMA_3_8B, LLAMA_3_70B, QWEN3_8B
+from tests.support.models import DEEPSEEK_V3, GEMMA_2_9B, GEMMA_3_27B, LLAMA_3_8B, LLAMA_3_70B, QWEN3_8B
 
 TWO_KINDS = {"layer_types": ["sliding_attention"] * 24 + ["full_attention"] * 8, "sliding_window": 1024}
 
@@ -44,6 +44,15 @@ def test_two_kinds_have_tables_of_their_own_in_groups_of_one_size() -> None:
 def test_gemma_s_pattern_is_read_from_its_number() -> None:
     full, sliding = kv_model(GEMMA_3_27B).kinds
     assert (full.layers, sliding.layers) == (10, 52)
+
+
+@pytest.mark.parametrize(("model_type", "layers"), [("gemma2", (21, 21)), ("gemma3_text", (7, 35))])
+def test_a_pattern_that_a_config_leaves_out_is_that_of_its_type(
+    model_type: str, layers: tuple[int, int]
+) -> None:
+    config = {**GEMMA_2_9B, "model_type": model_type}
+    full, sliding = kv_model(config).kinds
+    assert (full.layers, sliding.layers) == layers
 
 
 def test_kinds_that_are_nearly_as_many_are_padded_to_one_size() -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from exporter.kv_geometry import GeometryError
 from exporter.model_weights import weights
-from tests.support.models import DEEPSEEK_V3, GEMMA_3_27B, LLAMA_3_8B, LLAMA_3_70B, QWEN3_8B, QWEN3_30B_A3B
+from tests.support.models import (
+    DEEPSEEK_V3,
+    GEMMA_2_9B,
+    GEMMA_3_27B,
+    LLAMA_3_8B,
+    LLAMA_3_70B,
+    QWEN3_8B,
+    QWEN3_30B_A3B,
+)
 
 PUBLISHED: list[tuple[dict[str, Any], float, float]] = [
     (LLAMA_3_8B, 8.03, 8.03),
@@ -31,6 +39,8 @@ def test_as_many_as_the_model_card_says(config: dict[str, Any], count: float, ac
 
 def test_a_tied_head_counts_once_and_a_text_part_is_read() -> None:
     assert weights(GEMMA_3_27B).count / 1e9 == pytest.approx(27.0, rel=0.002)
+    # whose config leaves it out
+    assert weights(GEMMA_2_9B).count / 1e9 == pytest.approx(9.24, rel=0.002)
 
 
 def test_bytes_are_by_dtype_and_quantisation() -> None:

@@ -68,6 +68,18 @@ DEEPSEEK_V3: dict[str, Any] = {
     "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
     "tie_word_embeddings": False,
 }
+GEMMA_2_9B: dict[str, Any] = {
+    "model_type": "gemma2",
+    "torch_dtype": "bfloat16",
+    "num_hidden_layers": 42,
+    "hidden_size": 3584,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 256,
+    "intermediate_size": 14_336,
+    "vocab_size": 256_000,
+    "sliding_window": 4096,
+}
 GEMMA_3_27B: dict[str, Any] = {
     "model_type": "gemma3",
     "torch_dtype": "bfloat16",

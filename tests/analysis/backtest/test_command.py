@@ -111,7 +111,7 @@ def test_a_dump_and_a_server_that_holds_it_give_the_same_episodes(dump: Path, se
         "noise_per_week": 0.0,
     }
     # thrashing explains pressure, which nobody is told of
-    assert of_file["others"]["told"] == 0
+    assert of_file["others"]["told"] == of_server["others"]["told"] == 0
 
 
 def test_people_read_when_and_how_early(dump: Path) -> None:
@@ -238,7 +238,12 @@ def _quoted(line: str) -> str:
         (("FILE", "--rules", "x.yml"), 2, "which a server evaluates"),
         (("SERVER", "--rules", "nothing.yml"), 2, "can't be read"),
         (("http://127.0.0.1:1",), 1, "http://127.0.0.1:1"),
-        (("FILE", "--start", "20", "--end", "10"), 2, "--start must be before --end"),
+        (("FILE", "--start", "20", "--end", "10"), 2, "nothing lies between"),
+        (("FILE", "--start", "-2h"), 2, "counts back from the end"),
+        (("SERVER", "--start", "-2h", "--end", "never"), 2, "'never' is neither seconds"),
+        (("FILE", "--every", "3600", "--end", str(START + 3000)), 2, "longer than what"),
+        (("FILE", "--since", "2020-01-01"), 2, "is not within what is tested, 2026-09-21T14:13:"),
+        (("FILE", "--html", "/no/such/folder/a.html"), 2, "no folder /no/such/folder"),
     ],
 )
 def test_what_can_not_be_used_is_one_line(

@@ -70,6 +70,18 @@ def test_what_explains_it_has_to_be_of_the_same_subject_or_of_the_same_cluster()
     assert [each.at for each in notices(over_a_week(only_a, why)) if each.rule is only_a.rule] == [60]
 
 
+def test_labels_that_a_rule_sets_itself_are_no_subject() -> None:
+    # a server's results bear them, and they differ between any two alerts
+    explained = outcome(
+        "Explained",
+        alarm(10, 100, engine="a", severity="warning", cause="queue"),
+        wakes=False,
+        quiet_under=("Why",),
+    )
+    why = outcome("Why", alarm(0, 100, engine="a", severity="page", cause="swap"))
+    assert [each.rule.name for each in notices(over_a_week(explained, why))] == ["Why"]
+
+
 def test_lead_is_by_the_first_that_belongs_to_the_moment_and_the_rest_is_noise() -> None:
     told = notices(
         over_a_week(

@@ -85,6 +85,20 @@ def test_a_browser_draws_it_and_asks_nobody_and_hostile_labels_stay_text(tmp_pat
 
 
 @NEEDS_CHROMIUM
+def test_on_a_phone_what_stands_above_a_table_wraps_and_a_row_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    rows = [("14:12:32", "last_token_age_seconds", "0.00155 to 0.0929", "over 1,000 spreads above")]
+    made = table(("since", "signal", "usual", "how far"), rows, "Never true: " + "SomeAlert, " * 20)
+    path.write_text(document("wide", [made]), encoding="utf-8")
+    with chromium.browser() as browser:
+        browser.open(path)
+        browser.resize(390, 800)
+        assert browser.value("document.querySelector('caption span').getBoundingClientRect().right") <= 390
+        assert browser.value("document.querySelector('tbody tr').getBoundingClientRect().height") < 40
+        assert browser.value("document.querySelector('table').getBoundingClientRect().width") > 390
+
+
+@NEEDS_CHROMIUM
 def test_charts_are_linked_and_a_key_hides_its_line(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(document("linked", [charts_html(_charts())]), encoding="utf-8")
