@@ -96,6 +96,11 @@ class Weighted:
         place = int(np.searchsorted(sums, chance.random() * sums[-1], side="right"))
         return self.values[min(place, len(self.values) - 1)]
 
+    def mean(self, power: int = 1) -> float:
+        """Of a length, or of a power of it."""
+        weights = np.asarray(self.weights, dtype=np.float64)
+        return float(np.dot(np.asarray(self.values, dtype=np.float64) ** power, weights) / weights.sum())
+
     @cached_property
     def _sums(self) -> NDArray[np.float64]:
         return np.cumsum(np.asarray(self.weights, dtype=np.float64))
