@@ -58,7 +58,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    assert {RECORDING, METRICS, TRUTH, SUMMARY} <= {path.name for path in out.iterdir()}
+    assert {RECORDING, METRICS, TRUTH, SUMMARY, "report.html", "report.md", "report.json"} <= {
+        path.name for path in out.iterdir()
+    }
     return Shown(
         INCIDENT.scene(Setting()),
         done.stdout,
@@ -81,12 +83,16 @@ def test_it_is_told_as_it_happens_and_ends_with_the_table_and_its_deviations(sho
             "baseline there",
             "Where it differs from the postmortem",
             "summary.json",
+            "thrashold analyze",
+            "swap-thrash on engine-0 and engine-1",
+            "report.html",
         )
     ]
     assert order == sorted(order)
     assert "\x1b" not in shown.words
     assert "nobody has said why" not in shown.words
-    assert max(map(len, shown.words.splitlines())) < 160
+    # what the analysis says after it are sentences, which a terminal wraps
+    assert max(map(len, shown.words.partition("thrashold analyze")[0].splitlines())) < 160
 
 
 def test_before_the_burst_gaps_are_as_the_postmortem_has_them(shown: Shown) -> None:
