@@ -15,6 +15,7 @@ from alerts.lint.command import lint
 from alerts.pack_settings import PackSettings
 from alerts.render import alertmanager_file, prometheus_rule, rule_file
 from alerts.runbooks import BASE
+from exporter.rendered import write_or_check
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
 
@@ -79,27 +80,14 @@ def explain(name: str, config_file: Path | None) -> None:
 def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: FBT001 - click calls by name
     """Write the rules as files, for Prometheus and for its operator, and an example for Alertmanager."""
     settings = _settings(config_file)
-    stale = []
-    for name, write in RENDERED.items():
-        path, text = out / name, write(settings)
-        if check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                stale.append(str(path))
-            continue
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"{path}: {error.strerror}") from error
-        click.echo(path)
+    files = {name: write(settings) for name, write in RENDERED.items()}
+    write_or_check(files, out, "thrashold alerts render", check=check)
     if not check and settings.runbooks == BASE:
         click.echo(
             f"runbook_url is a path ({BASE}/NAME.md), which nobody can click on in a pager: `runbooks` in a file of"
             " settings says where you serve the pages",
             err=True,
         )
-    if stale:
-        raise click.ClickException(f"not as `thrashold alerts render` writes it: {', '.join(stale)}")
 
 
 def _settings(file: Path | None) -> PackSettings:

@@ -14,6 +14,7 @@ from alerts.lint.problem import NARROWEST, Problem, counted, told
 from alerts.lint.reading.source import UnreadableError
 from alerts.pack_settings import PackSettings
 from dashboards.lint.reading import problems
+from exporter.rendered import write_or_check
 from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
 
@@ -50,21 +51,7 @@ def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: F
         )
     from dashboards.provisioning import files  # noqa: PLC0415 - lint does without grafanalib
 
-    stale = []
-    for name, text in files(_settings(config_file)).items():
-        path = out / name
-        if check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                stale.append(str(path))
-            continue
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"{path}: {error.strerror}") from error
-        click.echo(path)
-    if stale:
-        raise click.ClickException(f"not as `thrashold dashboards render` writes it: {', '.join(stale)}")
+    write_or_check(files(_settings(config_file)), out, "thrashold dashboards render", check=check)
 
 
 @dashboards.command()

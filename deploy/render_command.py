@@ -9,6 +9,7 @@ import click
 import yaml
 
 from deploy.kubernetes import Place, resources
+from exporter.rendered import write_or_check
 
 SHIPPED = Path("deploy/kubernetes")
 _HEAD = "# Made by `thrashold render kubernetes`: its options say where things are.\n"
@@ -58,18 +59,4 @@ def kubernetes(out: Path, check: bool, **told: str | int) -> None:  # noqa: FBT0
     Rules and boards for Kubernetes are written by `thrashold alerts render` and `thrashold dashboards render`.
     """
     place = Place(**{each.name: told[each.name] for each in fields(Place)})  # type: ignore[arg-type]
-    stale = []
-    for name, text in files(place).items():
-        path = out / name
-        if check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                stale.append(str(path))
-            continue
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"{path}: {error.strerror}") from error
-        click.echo(path)
-    if stale:
-        raise click.ClickException(f"not as `thrashold render kubernetes` writes it: {', '.join(stale)}")
+    write_or_check(files(place), out, "thrashold render kubernetes", check=check)
