@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from analysis.report.report import Report
 
 _NEEDED = ("numpy", "scipy", "bokeh", "jinja2")
+_WIDEST = 120
 _EXTRA = "pip install 'thrashold[analysis]'"
 
 
@@ -109,8 +111,14 @@ def _summary(made: Report) -> str:
     for episode in made.episodes:
         if len(made.episodes) > 1:
             lines.append(click.style(episode.headline, bold=True))
-        lines += [f"{number}. {each.words}" for number, each in enumerate(episode.statements, 1)]
-        lines += [f"   {each}" for each in episode.notes]
+        lines += [_wrapped(each.words, f"{number}. ") for number, each in enumerate(episode.statements, 1)]
+        lines += [_wrapped(each, "   ") for each in episode.notes]
         lines.append("")
-    lines += [f"note: {each}" for each in made.caveats]
+    lines += [_wrapped(each, "note: ") for each in made.caveats]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _wrapped(words: str, before: str) -> str:
+    """As wide as the terminal, and no wider than is read with ease; 80 columns where there is none."""
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    return click.wrap_text(words, width, before, " " * len(before))
