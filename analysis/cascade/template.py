@@ -202,11 +202,6 @@ class Verdict:
         return tuple(each for each in self.evidence if each.held and each.link.role is Role.AGAINST)
 
     @property
-    def unsupported(self) -> tuple[Evidence, ...]:
-        """Links that were watched and didn't hold, or that nobody watched."""
-        return tuple(each for each in self.evidence if not each.held and each.link.role is not Role.AGAINST)
-
-    @property
     def certainty(self) -> Certainty:
         """The same as ``confidence``, in a word."""
         if self.confidence >= _HIGH:
