@@ -15,6 +15,7 @@ import click
 from drill import replayed
 from drill.recording import RecordingError
 from drill.sidecar import SidecarError
+from exporter.usage import FiniteRange
 
 _OUT = Path("drill-incident")
 _INTERRUPTED = 130  # what a shell expects of a command ended by Ctrl-C
@@ -41,7 +42,7 @@ _INTERRUPTED = 130  # what a shell expects of a command ended by Ctrl-C
 @click.option(
     "--from",
     "begin",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=replayed.FROM_SECOND,
     show_default=True,
     metavar="SECOND",
@@ -49,7 +50,7 @@ _INTERRUPTED = 130  # what a shell expects of a command ended by Ctrl-C
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=3),
+    type=FiniteRange(min=3),
     default=replayed.SECONDS,
     show_default=True,
     help="How long to play it, in real time.",

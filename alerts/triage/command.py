@@ -20,7 +20,7 @@ from exporter.ending import leave, run_loop
 from exporter.settings import SettingsError
 from exporter.sidecar_settings import TRIAGE_VARIABLES
 from exporter.sources.quiet import logging_from
-from exporter.usage import UsageFailure
+from exporter.usage import FiniteRange, UsageFailure
 
 MOST_SECONDS = 600.0
 
@@ -59,7 +59,7 @@ MOST_SECONDS = 600.0
 @click.option(
     "--wait",
     metavar="SECONDS",
-    type=click.FloatRange(0, MOST_SECONDS),
+    type=FiniteRange(0, MOST_SECONDS),
     default=1.0,
     help="Watch for so long instead of a second, for what only time tells.",
 )

@@ -354,6 +354,7 @@ def test_an_engine_that_hangs_or_is_gone_is_told_with_where_and_what_to_do(tmp_p
         (["http://engine:8000", "--gateway", "envoy"], "'envoy' is not a URL"),
         (["http://engine:8000", "--config", "nowhere.yaml"], "nowhere.yaml"),
         (["http://engine:8000", "--wait", "-1"], "-1.0 is not in the range"),
+        (["http://engine:8000", "--wait", "nan"], "nan is no number to reckon with"),
     ],
 )
 def test_what_can_not_be_asked_is_refused(arguments: list[str], words: str) -> None:
