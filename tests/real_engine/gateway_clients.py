@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from tests.real_engine.envoy import TIMEOUT_SECONDS
+from tests.real_engine.serve import ENDLESS_TOKENS
 
 CLIENTS = 12
 RETRIES = 3
@@ -71,7 +72,8 @@ async def fill(url: str, number: int, after_seconds: float, truth: Truth) -> Non
     await asyncio.sleep(after_seconds)
     async with _client() as session:
         asking = [
-            _ask(session, url, _prompt(_seeded(place)), 1500, False, None, truth) for place in range(number)
+            _ask(session, url, _prompt(_seeded(place)), ENDLESS_TOKENS, False, None, truth)
+            for place in range(number)
         ]
         await asyncio.gather(*asking)
 
@@ -97,7 +99,7 @@ async def _user(
     while goes_on():
         prompt, streams = _prompt(chance), chance.random() < 0.5
         # a third is too long for the gateway's time, a tenth for its client's patience
-        tokens = 1500 if chance.random() < 0.3 else chance.randrange(10, 60)
+        tokens = ENDLESS_TOKENS if chance.random() < 0.3 else chance.randrange(10, 60)
         leave_after = LEAVE_SECONDS if tokens > 60 and chance.random() < 0.3 else None
         for _ in range(1 + RETRIES):
             end = await _ask(session, url, prompt, tokens, streams, leave_after, truth)

@@ -19,12 +19,13 @@ import httpx
 from tests.real_engine import envoy
 from tests.real_engine.gateway_clients import Truth, fill, storm, walk_off
 from tests.real_engine.recorder import parse
+from tests.real_engine.serve import ENDLESS_TOKENS
 from tests.real_engine.swallow import Swallower, swallowing
 
 STORM_SECONDS, STORM_AT_MOST_SECONDS = 12.0, 40.0
 """The longer one leaves room in the minute that amplification is told of."""
 SETTLE_SECONDS = 2.5
-WALKING_OFF, WALK_OFF_SECONDS, TOKENS = 6, 2.0, 1800
+WALKING_OFF, WALK_OFF_SECONDS = 6, 2.0
 ORPHANS_SECONDS = 4.0
 """For so long they are looked at once the sidecar tells of them."""
 PATIENCE_SECONDS = 30.0
@@ -103,7 +104,7 @@ def _watch_both(gateways: Gateways, watch: _Watch, say: Callable[[str], None]) -
     say(f"gateway: {WALKING_OFF} clients walk off behind a proxy that swallows it")
     asked = time.time()
     left = asyncio.run(
-        _watched(walk_off(gateways.swallowed.url, WALKING_OFF, WALK_OFF_SECONDS, TOKENS), watch)
+        _watched(walk_off(gateways.swallowed.url, WALKING_OFF, WALK_OFF_SECONDS, ENDLESS_TOKENS), watch)
     )
     watch.until(lambda look: bool(orphans(look)))
     asyncio.run(_watched(asyncio.sleep(ORPHANS_SECONDS), watch))

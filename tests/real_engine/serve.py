@@ -16,8 +16,13 @@ import httpx
 from drill.validation.small_engine import CONFIG
 from tests.real_engine.install import Installed
 
+LONGEST_TOKENS = 8000
+"""Nearly the whole pool: a quick machine is through two thousand tokens before a gateway's time is over."""
+ENDLESS_TOKENS = 6000
+"""An answer that nobody waits for: at a step of half a millisecond it takes three seconds."""
+
 FLAGS = (
-    f"--served-model-name tiny --dtype bfloat16 --enforce-eager --max-model-len {CONFIG.max_model_tokens}"
+    f"--served-model-name tiny --dtype bfloat16 --enforce-eager --max-model-len {LONGEST_TOKENS}"
     f" --max-num-seqs {CONFIG.max_sequences} --max-num-batched-tokens {CONFIG.max_batched_tokens}"
     f" --block-size {CONFIG.block_tokens} --kv-cache-memory-bytes {CONFIG.total_blocks * CONFIG.block_bytes:.0f}"
     " --enable-prefix-caching --enable-chunked-prefill"
