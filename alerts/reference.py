@@ -106,8 +106,8 @@ CPU, and what falls due in 15 s, with the groups that are evaluated each 30 s or
 scraping, storing and telling, and beside other work (a load average of 9 on two cores).
 Prometheus spends some 6 us on each series that a rule reads, and as much again on one that it groups: most of what is
 left is that each of them is read once or twice. The dearest are the records of PCIe links, 0.2 s each: 16 series a
-worker, two for each GPU, and 8 that say which engine runs on it; then `GpuLost` and `PcieLinkDowngraded`, 0.05 s each,
-with one series for each GPU.
+worker, two for each GPU, and 8 that say which engine runs on it; then those of lost GPUs and of downgraded links,
+0.05 s each, with one series for each GPU.
 """
 
 
