@@ -4,8 +4,12 @@ What explains an alert is in the pack: ``Alert.quiet_under``, where that both ar
 labels that the two have in common, and ``Alert.consequence_of``, where the cluster is all that they share.
 
 A page is told within seconds, and each alert by itself: that a swap pool fills is news though its cluster is known to
-swap. More engines of the same alert within ten minutes are not, and neither is one of them that recovers. A warning
-waits for two minutes, in which the page that it is a consequence of comes to be there, and goes with its cause.
+swap. More engines of the same alert within ten minutes are not, and neither is one of them that recovers. What spreads
+through a fleet is one story however many engines and alerts it has (``STORIES``): somebody is awake, and hears of it
+anew each half hour at most, and that it is over. A warning waits for two minutes, in which the page that it is a
+consequence of comes to be there, and goes with its cause; that it is over is nothing to be told of.
+
+The desk is no person: it hears of all of that by a route of its own, each minute.
 """
 
 from __future__ import annotations
@@ -15,18 +19,29 @@ from typing import Any
 
 from alerts.alert import Alert, Severity
 from alerts.catalogue import ALERTS
+from alerts.causes import Cause
+from alerts.pack.explaining import STILL, THRASH
 from alerts.pack.watching import WATCHDOG
 from alerts.pack_settings import PackSettings
 
-PAGE, TELL, NOBODY, DEAD_MAN = "page", "tell", "nobody", "watchdog"
+PAGE, TELL, NOBODY, DEAD_MAN, DESK = "page", "tell", "nobody", "watchdog", "desk"
+_PAGE_WAIT, _PAGE_INTERVAL, _PAGE_REPEAT = "10s", "10m", "4h"
+PEOPLE = frozenset({PAGE, TELL})
+"""Receivers behind whom there is somebody."""
 ALERTS_PATH, WATCHDOG_PATH = "/alerts", "/watchdog"
 """Where the desk hears webhooks; and where it is told every minute that the way is open, to notice when it isn't."""
-_PAGE_WAIT, _PAGE_INTERVAL, _PAGE_REPEAT = "10s", "10m", "4h"
+STORIES = (
+    (f'alertname=~"{"|".join((*THRASH, STILL))}"', "30m"),
+    (f'cause="{Cause.SLO_MISSED.value}"', _PAGE_INTERVAL),
+)
+"""Pages that are one however many they are: engines that thrash infect each other with their load, and users who wait
+are the same users whatever counts them."""
 _TELL_WAIT, _TELL_INTERVAL, _TELL_REPEAT = "2m", "30m", "12h"
+_DESK_INTERVAL = "1m"
 
 
 def configuration(settings: PackSettings) -> dict[str, Any]:
-    """The whole of it. One page a cluster and alert, one warning a cluster and cause; ``info`` reaches nobody."""
+    """The whole of it: a page a story or alert of a cluster, a warning a cause; ``info`` reaches nobody."""
     labels = list(settings.cluster_labels)
     return {
         "route": {
@@ -43,6 +58,15 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
                     "group_interval": "1m",
                     "repeat_interval": "1m",
                 },
+                {"matchers": [f'severity="{Severity.INFO.value}"'], "receiver": NOBODY},
+                {
+                    "matchers": [f'severity=~"{Severity.PAGE.value}|{Severity.WARNING.value}"'],
+                    "receiver": DESK,
+                    "group_by": labels,
+                    "group_wait": _PAGE_WAIT,
+                    "group_interval": _DESK_INTERVAL,
+                    "continue": True,
+                },
                 {
                     "matchers": [f'severity="{Severity.PAGE.value}"'],
                     "receiver": PAGE,
@@ -50,14 +74,20 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
                     "group_wait": _PAGE_WAIT,
                     "group_interval": _PAGE_INTERVAL,
                     "repeat_interval": _PAGE_REPEAT,
+                    "routes": [
+                        {"matchers": [pages], "group_by": labels, "group_interval": interval}
+                        for pages, interval in STORIES
+                    ],
                 },
-                {"matchers": [f'severity="{Severity.INFO.value}"'], "receiver": NOBODY},
+                # who is sent to the desk as well doesn't fall back to the root
+                {"matchers": [f'severity="{Severity.WARNING.value}"'], "receiver": TELL},
             ],
         },
         "inhibit_rules": list(inhibit_rules(settings, ALERTS)),
         "receivers": [
             _receiver(PAGE, ALERTS_PATH, settings, send_resolved=True),
-            _receiver(TELL, ALERTS_PATH, settings, send_resolved=True),
+            _receiver(TELL, ALERTS_PATH, settings, send_resolved=False),
+            _receiver(DESK, ALERTS_PATH, settings, send_resolved=True),
             _receiver(DEAD_MAN, WATCHDOG_PATH, settings, send_resolved=False),
             {"name": NOBODY},
         ],

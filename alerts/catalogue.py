@@ -15,11 +15,12 @@ from alerts.pack.swap import SWAP
 from alerts.pack.watching import WATCHING
 from alerts.recording import RecordingGroup
 from alerts.recording_fleet import FLEET
-from alerts.recording_gpus import GPUS
+from alerts.recording_gpus import GPUS, LOST_NOW
 from alerts.recording_ill import ENGINES_NOW, SWAPPING_NOW, THRASHING_NOW
 from alerts.recording_links import LINKS
 from alerts.recording_presence import HISTORY, PRESENCE
 from alerts.recording_slo import SLO
+from alerts.recording_stuck import STUCK_NOW
 from alerts.recording_watching import SIDECARS_NOW
 
 GROUPS: Mapping[str, tuple[Alert, ...]] = {
@@ -42,7 +43,9 @@ RECORDINGS: Mapping[str, RecordingGroup] = {
     "fleet": FLEET,
     "thrashing": THRASHING_NOW,
     "swapping": SWAPPING_NOW,
+    "lost": LOST_NOW,
     "engines": ENGINES_NOW,
+    "stuck": STUCK_NOW,
     "sidecars": SIDECARS_NOW,
 }
 """In order: what one reads of another is recorded before it."""

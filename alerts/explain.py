@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from alerts.alert import Alert, Expression
-from alerts.conditions import All, Compare, Condition, Either, Unless, leaves, number
+from alerts.conditions import All, Compare, Condition, Either, Recorded, Unless, leaves, number
 from alerts.limits import limits, meaning, span
 from alerts.pack_settings import PackSettings
 from alerts.render import rule
@@ -77,6 +77,8 @@ def _leaves(condition: Condition, word: str = "") -> Iterator[tuple[str, Compare
         tie = {All: "and", Either: "or", Unless: "unless"}[type(condition)]
         for place, part in enumerate(condition.parts):
             yield from _leaves(part, tie if place else word)
+    elif isinstance(condition, Recorded):
+        yield from _leaves(condition.of, word)
     else:
         (leaf,) = leaves(condition)
         yield word, leaf

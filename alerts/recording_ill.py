@@ -10,7 +10,8 @@ from alerts.conditions import Compare, Reading, Recorded, Rendering, number
 from alerts.pack.promql import by, gauge
 from alerts.recording import Recording, RecordingGroup, recording
 from alerts.recording_presence import ENGINE_KNOWN
-from exporter.derive.preemption import THRASHING
+from exporter.derive.blocks import KV_USAGE
+from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
 from exporter.derive.ranks import ENGINE_INFO, RESTARTS
 from exporter.derive.stalls import DEADLOCKED, FROZEN
 from exporter.derive.swap import SWAPPED
@@ -58,8 +59,23 @@ RESTARTING = Recording(
     _restarting,
     _ENGINE,
 )
+FULL = Recorded(
+    Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio"), f"cluster_rank:{KV_USAGE.full_name}_above:max"
+)
+PREEMPTS = Recorded(
+    Compare(Reading(PREEMPTION_RATE), ">", "preemptions_per_second"),
+    f"cluster_rank:{PREEMPTION_RATE.full_name}_above:max",
+)
 THRASHING_NOW = RecordingGroup(
-    (recording(THRASHES, "1 for each rank that thrashes; absent for others."),), before="cache"
+    (
+        recording(THRASHES, "1 for each rank that thrashes; absent for others."),
+        recording(FULL, "KV usage of each rank, from `kv_usage_full_ratio` on; absent below."),
+        recording(
+            PREEMPTS,
+            "Preemptions a second of each rank, where they are above `preemptions_per_second`; absent elsewhere.",
+        ),
+    ),
+    before="cache",
 )
 SWAPPING_NOW = RecordingGroup(
     (recording(SWAPS, "Sequences swapped out, where they are above `swapped_sequences`; absent elsewhere."),),

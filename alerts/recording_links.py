@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from alerts.conditions import Rendering
-from alerts.pack.promql import by
+from alerts.pack.promql import by, gauge
 from alerts.recording import Recording, RecordingGroup
+from alerts.recording_gpus import DOWNGRADED as DOWNGRADED_GPUS
 from alerts.recording_gpus import SATURATED
 from exporter.derive.attribution import SWAP_SHARE
 from exporter.derive.pcie import PCIE_DOWNGRADED, PCIE_SATURATION
@@ -45,7 +46,10 @@ def _by_swap(rendering: Rendering) -> str:
 
 
 def _downgraded(rendering: Rendering) -> str:
-    return f"sum by ({by(rendering, ())}) ({_each(rendering, PCIE_DOWNGRADED, ('uuid',))})"
+    """The same: 0 where it is told at all."""
+    group = by(rendering, ())
+    told = f"0 * group by ({group}) ({gauge(rendering, PCIE_DOWNGRADED)})"
+    return f"count by ({group}) ({DOWNGRADED_GPUS.record})\nor on ({group})\n{told}"
 
 
 BUSIEST = Recording(

@@ -53,16 +53,26 @@ amtool check-config deploy/prometheus/alertmanager.example.yml
 ```
 
 Of the example take `route` and `inhibit_rules` as they are. Its receivers are places to put yours: they post to
-127.0.0.1:9808, where nobody listens. `page` is what wakes somebody, `tell` a channel, and `watchdog` something outside
-that calls when nothing has come for some minutes. For Prometheus's operator: `kubectl apply -f
+127.0.0.1:9808, where nobody listens unless a desk does. `page` is what wakes somebody, `tell` a channel, and `watchdog`
+something outside that calls when nothing has come for some minutes. `desk` is nobody: a route of its own tells
+[the desk](desk.md) of all that `page` and `tell` hear, each minute. For Prometheus's operator: `kubectl apply -f
 deploy/prometheus/thrashold.prometheusrule.yml`, with the labels that its `ruleSelector` wants. To see alerts fire
 before they have to: [drill.md](drill.md#how-to-run-a-drill).
 
-What **pages** is pain, with its cause: users wait, a GPU or a tenth of the fleet is gone, most of the work is thrown
-away. Causes by themselves are **warnings**, and so is one engine of many that is down: the others carry its requests.
-**info** reaches nobody. In Alertmanager's example an alert is silent while one that explains it fires for the same
-subject, and its consequences are in its whole cluster. A page goes out at once, one for each cluster and alert;
-warnings wait for two minutes, and go together by cluster and cause.
+What **pages** is pain, with its cause: users wait, a tenth of the fleet is gone, most of the work is thrown away.
+Causes by themselves are **warnings**, and so is one GPU or one engine of many that is gone: the others carry its
+requests. **info** reaches nobody. In Alertmanager's example an alert is silent while one that explains it fires for the
+same subject, and its consequences are in its whole cluster. A page goes out within seconds; warnings wait for two
+minutes, and go together by cluster and cause; that one is over can be looked up.
+
+**An incident is one story for whoever is woken.** Engines that thrash are one page of their cluster, however many they
+are and whatever they do with what they throw out: what else there is to say of them comes half an hour later, and so
+does that it is over. All that says that users wait is another, told anew each ten minutes if at all. Any other page
+goes out by itself, beside these and at once: what fails in another way is news. While many engines are stuck, and for
+a quarter of an hour after, what follows from it is silent, burn rates among it. Where users wait even then,
+`UsersStillWait` goes on with the same page for up to an hour, so that nobody reads that it is over; what is left after
+that pages by its own name. Engines that go down once many have been stuck for five minutes are being started anew by
+whoever was woken: for a quarter of an hour they are no capacity that is gone. One that went down before is.
 
 Rules read gauges through a minute of failed scrapes, group by what tells one subject from another, so that a sidecar
 that is scraped twice makes one alert, and keep the cluster's labels in every join.
@@ -96,8 +106,8 @@ CPU, and what falls due in 15 s, with the groups that are evaluated each 30 s or
 scraping, storing and telling, and beside other work (a load average of 9 on two cores).
 Prometheus spends some 6 us on each series that a rule reads, and as much again on one that it groups: most of what is
 left is that each of them is read once or twice. The dearest are the records of PCIe links, 0.2 s each: 16 series a
-worker, two for each GPU, and 8 that say which engine runs on it; then `GpuLost` and `PcieLinkDowngraded`, 0.05 s each,
-with one series for each GPU.
+worker, two for each GPU, and 8 that say which engine runs on it; then those of lost GPUs and of downgraded links,
+0.05 s each, with one series for each GPU.
 """
 
 

@@ -7,17 +7,14 @@ from alerts.causes import Cause
 from alerts.conditions import All, Compare, Either, Reading
 from alerts.pack.explaining import FLEET_WIDE, KEPT_SECONDS, REDUCED, STANDSTILL, THRASH
 from alerts.pack.wording import AN_ENGINE, DURATION, FINE_PERCENT, NUMBER, PERCENT, either
-from alerts.recording_ill import THRASHES
+from alerts.recording_ill import FULL, PREEMPTS, THRASHES
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.fragmentation import RESERVE_RATIO, USED_RATIO
 from exporter.derive.headroom import DEMAND, EXHAUSTION
 from exporter.derive.pingpong import PINGPONG
-from exporter.derive.preemption import PREEMPTION_RATE
 from exporter.derive.traffic import SEQUENCES
 
-FULL = Compare(Reading(KV_USAGE), ">=", "kv_usage_full_ratio")
 WAITING = Compare(Reading(SEQUENCES, (("state", "waiting"),)), ">", "waiting_sequences")
-PREEMPTING = Compare(Reading(PREEMPTION_RATE), ">", "preemptions_per_second")
 _HERE = (*THRASH, *STANDSTILL, "EngineDown", "EngineRestarting")
 _ELSEWHERE = (*FLEET_WIDE, "RetryStorm", "OrphanedKv", "PrefixHitsCollapsed")
 """What fills pools that are large enough otherwise: of this engine, and of the cluster."""
@@ -53,7 +50,7 @@ KV_CACHE_PRESSURE = Alert(
     "KvCachePressure",
     Severity.WARNING,
     Cause.OVERLOAD,
-    All(FULL, WAITING, PREEMPTING),
+    All(FULL, WAITING, PREEMPTS),
     f"{AN_ENGINE}: KV pool {PERCENT} full, requests wait, sequences are preempted",
     "The pool is full, requests wait for blocks and running sequences lose theirs. Usage alone would be no reason.",
     quiet_under=_HERE,
@@ -74,7 +71,7 @@ KV_PING_PONG = Alert(
     "KvPingPong",
     Severity.WARNING,
     Cause.RECOMPUTE_THRASH,
-    All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTING),
+    All(Compare(Reading(PINGPONG), ">", "repeat_preemption_ratio"), PREEMPTS),
     f"{AN_ENGINE}: {PERCENT} of preemptions hit a sequence again",
     "The same sequences are preempted over and over instead of each of them now and then.",
     for_seconds=120,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering, number
-from alerts.pack.explaining import CAPACITY_GONE, FLEET_WIDE, KEPT_SECONDS
+from alerts.pack.explaining import (
+    BACK_SECONDS,
+    CAPACITY_GONE,
+    CAPACITY_GONE_WITH_GPUS,
+    FLEET_WIDE,
+    KEPT_SECONDS,
+    STUCK_WIDE,
+)
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, NUMBER, PERCENT
 from alerts.recording_fleet import HELD, TOKENS
@@ -30,8 +37,8 @@ ENGINE_DOWN = Alert(
     "The engine's metrics can't be read, and could within the last six hours. Its load has gone to the others. Where it"
     " is much of the fleet, CapacityGone pages.",
     for_seconds=60,
-    keep_firing_seconds=KEPT_SECONDS,
-    consequence_of=(CAPACITY_GONE,),
+    keep_firing_seconds=BACK_SECONDS,
+    consequence_of=(CAPACITY_GONE, CAPACITY_GONE_WITH_GPUS, *STUCK_WIDE),
     brought_by=("GpuLost", "EngineRestarting"),
 )
 ENGINE_FROZEN = Alert(

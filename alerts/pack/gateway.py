@@ -5,7 +5,7 @@ from __future__ import annotations
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Compare, Reading, Rendering, number
-from alerts.pack.explaining import FLEET_WIDE, STUCK
+from alerts.pack.explaining import FLEET_WIDE, STUCK_WIDE
 from alerts.pack.promql import by, gauge, rate
 from alerts.pack.wording import A_GATEWAY, DURATION, NUMBER, PERCENT
 from exporter.derive.amplification import AMPLIFICATION
@@ -55,7 +55,7 @@ ORPHANED_KV = Alert(
     f"{A_GATEWAY}: {PERCENT} of KV blocks belong to clients that are gone",
     "Engines go on with requests that nobody waits for any more: something between swallows disconnects.",
     for_seconds=30,
-    consequence_of=(STUCK,),
+    consequence_of=STUCK_WIDE,
 )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading, Rendering, number
-from alerts.pack.explaining import STANDSTILL, STUCK, THRASH
+from alerts.pack.explaining import STANDSTILL, STILL, STILL_BURN, STUCK_WIDE, THRASH
 from alerts.pack.promql import by, gauge
 from alerts.pack.wording import AN_ENGINE, DURATION, PERCENT, named
 from alerts.recording_presence import PREFIX_HITS_PAID
@@ -38,6 +38,7 @@ TOKENS_CRAWL = Alert(
     "Tokens come so slowly that clients time out and send the same prompts again, which makes it worse.",
     keep_firing_seconds=180,
     quiet_under=(*THRASH, *STANDSTILL),
+    consequence_of=(STILL,),
 )
 HEAD_OF_LINE_BLOCKING = Alert(
     "HeadOfLineBlocking",
@@ -82,7 +83,7 @@ FAST_BURN, FAST_LONG, FAST_SHORT = 14.4, "1h", "5m"
 """Of the fastest page: times the budget's rate, over its long and over its short window."""
 _PERIODS = (
     ("Fast", Severity.PAGE, FAST_BURN, FAST_LONG, FAST_SHORT, 120),
-    ("Quick", Severity.PAGE, 6.0, "6h", "30m", 900),
+    ("Quick", Severity.PAGE, STILL_BURN, "6h", "30m", 900),
     ("Slow", Severity.WARNING, 3.0, "1d", "2h", 3600),
     ("Creeping", Severity.WARNING, 1.0, "3d", "6h", 10800),
 )
@@ -142,7 +143,7 @@ def _burn_alert(slo: str, period: _Period) -> Alert:
         " Clients that left count as missed.",
         for_seconds=wait,
         quiet_under=tuple(faster),
-        consequence_of=(STUCK, *other),
+        consequence_of=(*STUCK_WIDE, *other),
         worst=partial(_worst, slo, "5m" if severity is Severity.PAGE else "1h"),
     )
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
-from alerts.conditions import All, Compare, Either, Reading, Rendering, Unless
-from alerts.pack.explaining import KEPT_SECONDS
+from alerts.conditions import All, Compare, Reading, Rendering, Unless
+from alerts.pack.explaining import CAPACITY_GONE_WITH_GPUS, KEPT_SECONDS
 from alerts.pack.promql import risen
 from alerts.pack.wording import AN_ENGINE, PERCENT
-from alerts.recording_gpus import SATURATED
-from exporter.derive.attribution import SWAP_SHARE
+from alerts.recording_gpus import BY_SWAP, DOWNGRADED, LOST, SATURATED
 from exporter.derive.collectives import COLLECTIVE_DROP
 from exporter.derive.gpu_health import XID_ERRORS
-from exporter.derive.inventory import GPU_DOWN_INFO, GPU_UP, MERELY_UNREAD
-from exporter.derive.pcie import PCIE_DOWNGRADED
 from exporter.derive.swap import SWAPPED
-
-_BY_SWAP = Compare(Reading(SWAP_SHARE), ">", "pcie_swap_share_ratio")
 
 PCIESATURATED_BY_SWAP = Alert(
     "PcieSaturatedBySwap",
     Severity.WARNING,
     Cause.OFFLOAD_THRASH,
-    All(SATURATED, _BY_SWAP),
+    All(SATURATED, BY_SWAP),
     "{{ $labels.engine }}: a PCIe link is full, and of swapping",
     "A GPU's link to its host is at what it can carry, and most of that is KV blocks on their way.",
     quiet_under=("KvOffloadThrash", "KvSequencesSwapped", "EngineDown"),
@@ -31,7 +26,7 @@ PCIESATURATED_BY_OTHERS = Alert(
     "PcieSaturatedByOthers",
     Severity.WARNING,
     Cause.PCIE_OTHER_TENANT,
-    Unless(Unless(SATURATED, _BY_SWAP), Compare(Reading(SWAPPED), ">", "swapped_sequences")),
+    Unless(Unless(SATURATED, BY_SWAP), Compare(Reading(SWAPPED), ">", "swapped_sequences")),
     "{{ $labels.engine }}: a PCIe link is full, and not of its swapping",
     "A GPU's link to its host is at what it can carry, with bytes that the engine doesn't account for: somebody else's,"
     " or all-reduces where there is no NVLink.",
@@ -40,7 +35,7 @@ PCIE_LINK_DOWNGRADED = Alert(
     "PcieLinkDowngraded",
     Severity.WARNING,
     Cause.PCIE_DOWNGRADED,
-    Compare(Reading(PCIE_DOWNGRADED), ">=", 1.0),
+    DOWNGRADED,
     "GPU {{ $labels.uuid }} runs its PCIe link below what it can",
     "Fewer lanes or a lower generation than GPU and slot can do: a bad contact, a riser, a BIOS setting.",
     for_seconds=120,
@@ -55,19 +50,18 @@ COLLECTIVES_SLOW = Alert(
     "The all-reduces of the engine carry less than they did with as many sequences: NVLink, topology or throttling.",
     quiet_under=("EngineDown", "EngineFrozen"),
 )
-_HUNG, _NOT_READ = (
-    Compare(Reading(GPU_DOWN_INFO, (("reason", reason),)), ">=", 1.0) for reason in MERELY_UNREAD
-)
 GPU_LOST = Alert(
     "GpuLost",
-    Severity.PAGE,
+    Severity.WARNING,
     Cause.GPU_LOST,
-    Unless(Compare(Reading(GPU_UP), "==", 0.0), Either(_NOT_READ, _HUNG)),
+    LOST,
     "GPU {{ $labels.uuid }} is lost",
     "The driver says that this GPU is gone or ill: it fell off the bus, or needs a reset. One that merely can't be"
-    " read, because the driver hangs, is SidecarBlind's.",
+    " read, because the driver hangs, is SidecarBlind's. Where such GPUs take much of the fleet along,"
+    " CapacityGoneWithGpus pages.",
     for_seconds=30,
     keep_firing_seconds=KEPT_SECONDS,
+    consequence_of=(CAPACITY_GONE_WITH_GPUS,),
 )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from alerts.alert import Alert, Severity
 from alerts.causes import Cause
 from alerts.conditions import All, Compare, Reading
-from alerts.pack.cache import PREEMPTING
 from alerts.pack.explaining import KEPT_SECONDS
 from alerts.pack.wording import AN_ENGINE, PERCENT, either
-from alerts.recording_ill import SWAPS
-from exporter.derive.preemption import THRASHING
+from alerts.recording_ill import PREEMPTS, SWAPS, THRASHES
 from exporter.derive.ranks import ENGINE_INFO
 from exporter.derive.swap import SWAP_BYTES_RATE, SWAP_TIER_ENABLED, SWAP_TIER_USED
 
@@ -43,8 +41,8 @@ KV_OFFLOAD_THRASH = Alert(
     Severity.PAGE,
     Cause.OFFLOAD_THRASH,
     All(
-        Compare(Reading(THRASHING), ">=", 1.0),
-        PREEMPTING,
+        THRASHES,
+        PREEMPTS,
         Compare(Reading(SWAP_BYTES_RATE, (("direction", "in"),)), ">", 0.0),
     ),
     "{{ $labels.engine }} loads sequences from the tier below and throws them out again",

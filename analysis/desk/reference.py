@@ -40,7 +40,7 @@ says where it is), with the token:
 
 ```yaml
 receivers:
-  - name: page
+  - name: desk
     webhook_configs:
       - url: http://desk:9808/alerts
         send_resolved: true

@@ -27,5 +27,5 @@ GPU_LOST = Scenario(
     "A GPU falls off the bus, and its engine dies of it.",
     chat_fleet,
     _trouble,
-    alerts=("GpuLost", "GpuXid", "EngineDown", "CapacityGone"),
+    alerts=("CapacityGoneWithGpus", "GpuLost", "GpuXid", "EngineDown", "CapacityGone"),
 )

@@ -33,19 +33,69 @@ def test_amtool_takes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("severity", "receiver"), [("page", "page"), ("warning", "tell"), ("info", "nobody")]
+    ("severity", "receivers"), [("page", "desk,page"), ("warning", "desk,tell"), ("info", "nobody")]
 )
-def test_each_severity_reaches_whom_it_is_for(severity: str, receiver: str) -> None:
+def test_each_severity_reaches_whom_it_is_for_and_the_desk(severity: str, receivers: str) -> None:
     routed = amtool(
         "config",
         "routes",
         "test",
         f"--config.file={CONFIGURATION}",
-        f"--verify.receivers={receiver}",
+        f"--verify.receivers={receivers}",
         f"severity={severity}",
         "cause=overload",
     )
     assert routed.returncode == 0, routed.stdout + routed.stderr
+
+
+def _groups(firing: list[dict[str, Any]], folder: Path) -> dict[str, list[set[str]]]:
+    """By receiver, names of alerts that a real one puts into one notification."""
+    with started(CONFIGURATION, folder) as url:
+        httpx.post(f"{url}/api/v2/alerts", json=firing, timeout=5, trust_env=False).raise_for_status()
+        found = httpx.get(f"{url}/api/v2/alerts/groups", timeout=5, trust_env=False).json()
+    told: dict[str, list[set[str]]] = {}
+    for group in found:
+        told.setdefault(group["receiver"]["name"], []).append(
+            {each["labels"]["alertname"] for each in group["alerts"]}
+        )
+    return told
+
+
+def test_what_spreads_through_a_fleet_is_one_page_and_what_is_something_else_is_another(
+    tmp_path: Path,
+) -> None:
+    names = (
+        *("KvThrashing", "KvSequencesSwapped", "KvOffloadThrash", "UsersStillWait"),
+        *("SloFirstTokenBurnFast", "SloTokenPaceBurnQuick", "TokensCrawl"),
+        *("SwapPoolFilling", "EngineFrozen", "RetryStorm", "CapacityGone"),
+        *("TailWaste", "PcieLinkDowngraded", "GpuXid"),
+        "ManyEnginesStuck",
+    )
+    firing = [
+        {
+            "labels": {
+                "alertname": name,
+                "severity": ALERTS[name].severity.value,
+                "cause": ALERTS[name].cause.value,
+                "cluster": "c",
+                "engine": engine,
+            }
+        }
+        for name in names
+        for engine in ("a", "b")
+    ]
+    told = _groups(firing, tmp_path)
+    assert sorted(map(sorted, told["page"])) == [
+        ["CapacityGone"],
+        ["EngineFrozen"],
+        ["KvOffloadThrash", "KvSequencesSwapped", "KvThrashing", "UsersStillWait"],
+        ["RetryStorm"],
+        ["SloFirstTokenBurnFast", "SloTokenPaceBurnQuick", "TokensCrawl"],
+        ["SwapPoolFilling"],
+    ]
+    assert sorted(map(sorted, told["tell"])) == [["GpuXid"], ["PcieLinkDowngraded"], ["TailWaste"]]
+    (desk,) = told["desk"]
+    assert desk == set(names) - {"ManyEnginesStuck"}
 
 
 def test_every_explanation_is_a_rule_about_the_same_subject() -> None:

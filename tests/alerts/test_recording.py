@@ -77,7 +77,7 @@ def test_no_rule_about_objectives_reads_workers_over_more_than_minutes() -> None
 
 def test_how_often_a_group_is_recorded_is_its_own() -> None:
     told = {name: recording_group(name, PackSettings()).get("interval") for name in RECORDINGS}
-    often = dict.fromkeys(("thrashing", "swapping", "engines", "sidecars"))
+    often = dict.fromkeys(("thrashing", "swapping", "lost", "engines", "stuck", "sidecars"))
     minutely = dict.fromkeys(("slo", "presence", "history", "links"), "60s")
     assert told == {**minutely, **dict.fromkeys(("gpus", "fleet"), "30s"), **often}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alerts.alert import Severity
+from alerts.alertmanager import PEOPLE
 from alerts.catalogue import ALERTS
 from alerts.causes import Cause
 from alerts.explanations import explained
@@ -27,8 +28,6 @@ from tests.evaluation.paging import Notification
 from tests.evaluation.recorded import Recorded
 
 NOTHING_SEEN = Recorded((), 0.0, 0.0, {})
-PEOPLE = frozenset({"page", "tell"})
-"""Receivers behind whom there is somebody."""
 _RIGHT: Mapping[Cause, frozenset[str]] = {
     Cause.SWAP_THRASH: frozenset({"KvSequencesSwapped"}),
     Cause.RECOMPUTE_THRASH: frozenset({"KvThrashing", "KvPingPong"}),

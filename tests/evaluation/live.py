@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx
 
-from alerts.alertmanager import DEAD_MAN, PAGE, configuration
+from alerts.alertmanager import PAGE, PEOPLE, configuration
 from alerts.catalogue import ALERTS
 from alerts.pack_settings import PackSettings
 from drill.scenarios.catalogue import SCENARIOS
@@ -93,9 +93,9 @@ def after_seconds() -> int:
     """
     route = configuration(PackSettings())["route"]
     (page,) = [each for each in route["routes"] if each["receiver"] == PAGE]
-    interval = page.get("group_interval", route["group_interval"])
+    longest = max(int(each["group_interval"].removesuffix("m")) for each in (page, *page["routes"]))
     keeps = max(each.keep_firing_seconds for each in ALERTS.values())
-    return keeps + int(interval.removesuffix("m")) * 60 + 60
+    return keeps + longest * 60 + 60
 
 
 def watch(stack: Stack, timeline: Timeline, until: float) -> None:
@@ -110,7 +110,7 @@ def watch(stack: Stack, timeline: Timeline, until: float) -> None:
         for words in stack.served.new_lines():
             if _IS_EVENT.match(words):
                 timeline.say("drill", words.strip())
-        heard = [each for each in list(stack.webhook.heard) if each.receiver != DEAD_MAN]
+        heard = [each for each in list(stack.webhook.heard) if each.receiver in PEOPLE]
         for notification in heard[told:]:
             timeline.hear(notification)
         told = len(heard)
@@ -165,7 +165,7 @@ def run(asked: argparse.Namespace) -> int:
         "judged": is_judged,
         "measured": asdict(measured),
         "figures": [_row(each) for each in judged],
-        "notifications": [asdict(each) for each in heard if each.receiver != DEAD_MAN],
+        "notifications": [asdict(each) for each in heard if each.receiver in PEOPLE],
         "timeline": timeline.said,
     }
     (asked.out / RESULT).write_text(json.dumps(result, indent=2) + "\n")

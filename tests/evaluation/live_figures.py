@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alerts.alertmanager import DEAD_MAN, PAGE
+from alerts.alertmanager import PAGE, PEOPLE
 from exporter.derive.latency import TPOT_P99
 from exporter.recorder_reader import Recording
 from tests.bench.report import Figure
@@ -47,7 +47,7 @@ def measure(
 ) -> Measured:
     """``truth``: as TruthLog tells it. ``tpot_p99``: by engine, each second."""
     onset = truth["onset"]
-    people = [each for each in heard if each.receiver != DEAD_MAN]
+    people = [each for each in heard if each.receiver in PEOPLE]
     since = [each for each in people if onset is None or each.at >= onset]
     pages = [each for each in since if each.receiver == PAGE and each.firing]
     slow = [

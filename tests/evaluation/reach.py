@@ -25,6 +25,7 @@ UNREACHED: Mapping[str, str] = {
 NOT_OWN: Mapping[str, str] = {
     "FleetProgressFalling": "the incident has it, explained by engines that are stuck",
     "TokensCrawl": "the incident on A100s has it for four minutes, explained by what is swapped",
+    "UsersStillWait": "the incident has it once its engines have stopped swapping: it isn't over for its users",
     "ManyEnginesStuck": "for nobody: it explains others in every scenario that thrashes or stands still",
     "ManyEnginesGone": "for nobody: it explains others where engines are down",
 }

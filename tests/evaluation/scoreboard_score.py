@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.alertmanager import PEOPLE
 from alerts.causes import Cause
-from tests.evaluation.bars import PEOPLE
 from tests.evaluation.evaluating import Fired
 from tests.evaluation.paging import Notification
 

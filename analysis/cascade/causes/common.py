@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
-from alerts.pack.cache import FULL, PREEMPTING, WAITING
+from alerts.pack.cache import WAITING
 from alerts.pack.latency import FAST_BURN, TOKENS_CRAWL
+from alerts.recording_ill import FULL, PREEMPTS
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.looks import alerted, computed, holding, level, trailing_share
 from analysis.cascade.subject import Subject, Where
@@ -38,7 +39,7 @@ WINDOW_SECONDS = 120.0
 _SLO_SECONDS = (300.0, 3600.0)
 _LONG = (-900.0, 900.0)
 
-POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTING)
+POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTS)
 TOKENS_LATE = alerted(TOKENS_CRAWL)
 RUNNING, WAITS = (("state", "running"),), (("state", "waiting"),)
 QUEUE, IN_WORK, USAGE, PROMPTS = (

@@ -70,6 +70,48 @@ def test_engines_that_are_down_wake_somebody_where_they_are_much_of_their_fleet(
     assert tried(tmp_path, list(told), series, {"6m": told, "45m": told}) == OK
 
 
+def _thrashes(name: str, row: str) -> dict[str, str]:
+    return {f'thrashold_thrashing{{cluster="c",engine="{name}",{RANK}}}': row}
+
+
+def _goes_down(name: str, at: int, steps: int) -> dict[str, str]:
+    """An engine that answers for ``at`` steps of 15 s, then for ``steps`` doesn't, and then does again."""
+    there = f"1x{at} _x{steps} 1x100"
+    return engine(name, there) | {
+        f'thrashold_source_up{{cluster="c",instance="{name}",source="{name}"}}': f"1x{at} 0x{steps - 1} 1x100"
+    }
+
+
+def test_engines_that_are_started_anew_amid_trouble_wake_nobody_unless_they_stay_away(tmp_path: Path) -> None:
+    """Two of four, ten minutes after all began to thrash: whoever was woken for that does it, within some minutes."""
+    series: dict[str, str] = {}
+    for number in range(4):
+        series |= _thrashes(f"e{number}", "0x20 1x100")
+        series |= _goes_down(f"e{number}", 60, 100) if number < 2 else _goes_down(f"e{number}", 160, 1)
+    mended: Firing = {"CapacityGone": []}
+    gone: Firing = {"CapacityGone": [{"cluster": "c"}]}
+    assert tried(tmp_path, list(gone), series, {"18m": mended, "25m": mended, "35m": gone}) == OK
+
+
+def test_an_engine_that_goes_before_the_others_thrash_is_capacity_that_is_gone_for_as_long_as_it_is(
+    tmp_path: Path,
+) -> None:
+    """It is why they do, and somebody who is awake because they do has to know."""
+    series = _goes_down("e0", 40, 160)
+    for number in range(1, 4):
+        series |= _goes_down(f"e{number}", 200, 1) | _thrashes(f"e{number}", "0x42 1x160")
+    gone: Firing = {"CapacityGone": [{"cluster": "c"}]}
+    assert tried(tmp_path, list(gone), series, {"13m": gone, "20m": gone, "45m": gone}) == OK
+
+
+def test_lost_gpus_that_are_fewer_than_the_engines_that_are_down_are_not_why(tmp_path: Path) -> None:
+    series: dict[str, str] = {'thrashold_gpu_up{cluster="c",uuid="GPU-1"}': "1x20 0x60"}
+    for number in range(4):
+        series |= _goes_down(f"e{number}", 20, 60) if number < 2 else engine(f"e{number}")
+    told: Firing = {"CapacityGone": [{"cluster": "c"}], "CapacityGoneWithGpus": []}
+    assert tried(tmp_path, list(told), series, {"10m": told}) == OK
+
+
 def test_a_pod_that_was_scaled_away_is_no_sidecar_that_is_down(tmp_path: Path) -> None:
     """Its target is gone with it; one that crashed is still a target."""
     series = sidecar("kept", "1x80") | target("kept", "1x80")

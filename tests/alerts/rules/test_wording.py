@@ -57,6 +57,16 @@ CASES: dict[str, tuple[tuple[float, str], ...]] = {
         (0.3333, "33% of the fleet's engines are down"),
         (1.0, "100% of the fleet's engines are down"),
     ),
+    "CapacityGoneWithGpus": (
+        (0.1, "10% of the fleet's engines are down, and GPUs are lost"),
+        (0.3333, "33% of the fleet's engines are down, and GPUs are lost"),
+        (1.0, "100% of the fleet's engines are down, and GPUs are lost"),
+    ),
+    "UsersStillWait": (
+        (0.0612, "Engines are no longer stuck, and 6.1% of the fleet's users wait too long"),
+        (0.4249, "Engines are no longer stuck, and 42% of the fleet's users wait too long"),
+        (1.0, "Engines are no longer stuck, and 100% of the fleet's users wait too long"),
+    ),
     "FleetUnseen": (
         (1.0, "No sidecar of the fleet is left, of 1 before"),
         (12.0, "No sidecar of the fleet is left, of 12 before"),
