@@ -131,7 +131,9 @@ def test_the_command_reads_the_dcgm_exporter_that_settings_name() -> None:
         assert f'thrashold_engine_gpu_info{{engine="{name}",uuid="{uuid}"}} 1.0' in done.stdout
 
 
-def bytes_told(failing: frozenset[int], *, dcgm: bool, seconds: int = 40) -> list[tuple[float | None, str | None]]:
+def bytes_told(
+    failing: frozenset[int], *, dcgm: bool, seconds: int = 40
+) -> list[tuple[float | None, str | None]]:
     """Of each second: the GPU's PCIe bytes so far and who counts them, with NVML's read of them failing in some."""
     state, told = initial(CycleSettings()), []
     for second in range(seconds):
@@ -139,12 +141,17 @@ def bytes_told(failing: frozenset[int], *, dcgm: bool, seconds: int = 40) -> lis
         moved = 2e9 * second
         one = nvml(at=at, pcie=None if second in failing else PcieTraffic("gpm", moved, moved))
         page = GpuSample(
-            at - 0.4, GpuIdentity(UUID), reader_started_at=7.0, pcie=PcieTraffic("dcgm", 5e12 + moved, 5e12 + moved)
+            at - 0.4,
+            GpuIdentity(UUID),
+            reader_started_at=7.0,
+            pcie=PcieTraffic("dcgm", 5e12 + moved, 5e12 + moved),
         )
         seen = [observation("nvml", one), *([observation("dcgm", page)] if dcgm else [])]
         state, snapshot = step(state, at + 0.25, seen)
         assert snapshot.failures == ()
-        values = {(each.signal.name, each.labels[1:]): each.value for each in snapshot.values if not each.is_peak}
+        values = {
+            (each.signal.name, each.labels[1:]): each.value for each in snapshot.values if not each.is_peak
+        }
         source = next((labels[0] for name, labels in values if name == "pcie_source_info"), None)
         told.append((values.get(("pcie_bytes_total", ("in",))), source))
     return told
@@ -163,7 +170,9 @@ def test_a_read_that_fails_hands_no_bytes_to_dcgm_unless_many_fail_on_end(drawn:
 def test_bytes_that_nvml_can_no_longer_read_are_dcgms_after_three_seconds() -> None:
     told = bytes_told(frozenset(range(10, 30)), dcgm=True)
     assert [source for _, source in told[8:16]] == ["gpm", "gpm", None, None, None, "dcgm", "dcgm", "dcgm"]
-    assert [source for _, source in told[28:32]] == ["dcgm", "dcgm", "gpm", "gpm"], "who is back goes first at once"
+    assert [source for _, source in told[28:32]] == ["dcgm", "dcgm", "gpm", "gpm"], (
+        "who is back goes first at once"
+    )
     totals = [total for total, _ in told if total is not None]
     assert totals == sorted(totals)
     # read by either, all but the seconds of the two changes
