@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - said in one line, and the library is closed all the same
         log(f"the sampler broke off: {where(error)}")
         code = 1
-    _tell_of_ending()
+    if crew.is_held_up(time.monotonic()):
+        _tell_of_ending()
     crew.close(CLOSE_SECONDS)
     os._exit(code)
 

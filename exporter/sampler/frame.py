@@ -17,8 +17,8 @@ HUNG_SECONDS = 5.0
 ASLEEP_SECONDS = 3.0
 """Whoever does something each second and hasn't for so long did not run: over that time it can't blame others."""
 ENDING_NAME = "gpus-ending"
-"""What a sampler's process is called (``/proc/PID/comm``) from when it begins to end until it is gone, which the kernel
-may keep it from: whoever starts another one first looks for it."""
+"""What a sampler's process is called (``/proc/PID/comm``) that ends amid a call of the library, from then until it is
+gone, which the kernel may keep it from: the next sidecar starts none beside it."""
 REOPEN_EXIT = 75
 """The sampler's exit code where the library has to be loaded by a fresh process (EX_TEMPFAIL)."""
 

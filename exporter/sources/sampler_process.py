@@ -89,12 +89,17 @@ class SamplerProcess:
         is_listening = self.pid is not None
         return now if is_listening and now - self._looked_at > ASLEEP_SECONDS else self._awake_since
 
-    async def run(self) -> None:
-        """Keep it running until cancelled; then it is told to end, and left."""
+    async def run(self, *, beside_others: bool = False) -> None:
+        """Keep it running until cancelled; then it is told to end, and left.
+
+        Not before those that earlier sidecars have left are gone, but for one that is ``beside_others`` for a moment.
+        """
         first, longest = self._pauses
         pause = first
         try:
             await self._old_one_gone()
+            if not beside_others:
+                await self._others_gone()
             while True:
                 began = time.monotonic()
                 await self._run_one()
@@ -107,9 +112,12 @@ class SamplerProcess:
             self._let_go()
 
     async def _old_one_gone(self) -> None:
-        """Wait for one that an earlier ``run`` has left, and for those that other sidecars have."""
+        """Wait for one that an earlier ``run`` has left."""
         while self._process is not None and self._process.poll() is None:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _others_gone(self) -> None:
+        """Wait for those that earlier sidecars have left amid a call that did not come back."""
         began, has_failed = time.monotonic(), False
         while left := called(ENDING_NAME):
             if not has_failed and time.monotonic() - began > GRACE_SECONDS:
