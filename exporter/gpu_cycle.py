@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from exporter.catalogue import GPU_PHENOMENA, JOIN_PHENOMENA
@@ -26,6 +26,10 @@ MOST_GPUS = 256
 
 GPU_HORIZON_SECONDS = 75.0
 """What is kept of a GPU: the longest question asked is a minute, from up to some seconds before its newest sample."""
+
+HANDOVER_SECONDS = 3.0
+"""For so long a GPU's PCIe bytes wait for who told of them last, as long as the sampler keeps other groups: one read
+that failed is made good by the next, whereas what moves in a change of source is in no total."""
 
 _FALLEN_OFF_THE_BUS = 79
 """XID 79."""
@@ -59,7 +63,7 @@ def after_samples(
 ) -> dict[str, GpuState]:
     """All GPUs after what the sources show; several sources' samples of one GPU become one."""
     states = dict(gpus)
-    for uuid, sample in _merged(samples).items():
+    for uuid, sample in _merged(samples, gpus).items():
         state = states.get(uuid) or GpuState()
         if not state.window.samples or sample.at > state.window.newest.at:
             states[uuid] = _derived(state, sample, failures)
@@ -165,7 +169,7 @@ def _derived(state: GpuState, sample: GpuSample, failures: list[Failure]) -> Gpu
     return GpuState(window, memory, told)
 
 
-def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
+def _merged(samples: Iterable[GpuSample], gpus: Mapping[str, GpuState]) -> dict[str, GpuSample]:
     """One sample a UUID: the first source that has the GPU up tells, later ones fill what it can't.
 
     Where NVML knows that it fell off the bus, it did: dcgm-exporter may go on showing its last numbers.
@@ -182,18 +186,32 @@ def _merged(samples: Iterable[GpuSample]) -> dict[str, GpuSample]:
         uuid = sample.identity.uuid
         newest[uuid] = max(newest.get(uuid, sample.at), sample.at)
     found: dict[str, GpuSample] = {}
+    first: dict[str, GpuSample] = {}
     for sample in known:
         uuid = sample.identity.uuid
         if newest[uuid] - sample.at > STALE_AFTER_SECONDS:
             continue
         before = found.get(uuid)
         if before is None:
-            found[uuid] = sample
+            found[uuid] = first[uuid] = sample
         elif not before.up and sample.up and not _fell_off(before):
             found[uuid] = sample.filled_from(before)
         else:
             found[uuid] = before.filled_from(sample)
-    return found
+    return {
+        uuid: sample if sample.pcie is first[uuid].pcie else _once_handed_over(sample, gpus.get(uuid))
+        for uuid, sample in found.items()
+    }
+
+
+def _once_handed_over(sample: GpuSample, known: GpuState | None) -> GpuSample:
+    """One whose PCIe bytes another source fills in; without them where their own told of some a moment ago."""
+    if sample.pcie is None or known is None:
+        return sample
+    source, since = sample.pcie.source, sample.at - HANDOVER_SECONDS
+    lately = takewhile(lambda each: each.at >= since, reversed(known.window.samples))
+    is_anothers = any(each.pcie is not None and each.pcie.source != source for each in lately)
+    return sample._replace(pcie=None) if is_anothers else sample
 
 
 def _fell_off(sample: GpuSample) -> bool:

@@ -22,6 +22,7 @@ from exporter.sampler.shift import Shift
 
 SCAN_SECONDS = 30.0
 """Between two looks at which GPUs and MIG instances there are."""
+_SLOW_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
@@ -73,6 +74,11 @@ class Crew(threading.Thread):
         """What is being done with the library that is about no one GPU, and since when."""
         waiting = self.events.inside if self.events else None
         return [call for call in (self.inside, waiting) if call is not None]
+
+    def is_held_up(self, now: float) -> bool:
+        """Whether a call has been out for longer than nearly all take; not that which waits for XIDs."""
+        calls = [self.inside, *(reader.inside for reader in self.readers)]
+        return any(call is not None and now - call[1] > _SLOW_SECONDS for call in calls)
 
     def run(self) -> None:
         """Open, however often it takes, then look round again and again."""

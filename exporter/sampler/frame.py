@@ -16,6 +16,9 @@ HUNG_SECONDS = 5.0
 """A call of the library that takes longer hangs: the slowest that come back take a second or two."""
 ASLEEP_SECONDS = 3.0
 """Whoever does something each second and hasn't for so long did not run: over that time it can't blame others."""
+ENDING_NAME = "gpus-ending"
+"""What a sampler's process is called (``/proc/PID/comm``) that ends amid a call of the library, from then until it is
+gone, which the kernel may keep it from: the next sidecar starts none beside it."""
 REOPEN_EXIT = 75
 """The sampler's exit code where the library has to be loaded by a fresh process (EX_TEMPFAIL)."""
 

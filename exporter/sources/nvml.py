@@ -82,7 +82,7 @@ class NvmlSource:
 
     async def read_once(self) -> None:
         """Wait until each GPU was read once, or until it is known why not, at most 3 s; then end the sampler."""
-        running = asyncio.create_task(self._process.run())
+        running = asyncio.create_task(self._process.run(beside_others=True))
         try:
             async with asyncio.timeout(FIRST_FRAME_SECONDS):
                 await self._has_shown.wait()

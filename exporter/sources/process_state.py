@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _UNINTERRUPTIBLE = "D"
+_GONE = ("Z", "X")
 
 
 def held_in(pid: int) -> str:
@@ -21,9 +22,20 @@ def held_in(pid: int) -> str:
     return f"threads: {said}"
 
 
+def called(name: str) -> list[int]:
+    """The processes of that name (``/proc/PID/comm``) that are not gone: a thread that the kernel holds is one."""
+    processes = (each for each in _entries(Path("/proc")) if each.name.isdigit())
+    found = [int(each.name) for each in processes if _text(each / "comm") == f"{name}\n"]
+    return [pid for pid in found if any(_state(thread) not in _GONE for thread in _threads(pid))]
+
+
 def _threads(pid: int) -> list[Path]:
+    return _entries(Path(f"/proc/{pid}/task"))
+
+
+def _entries(folder: Path) -> list[Path]:
     try:
-        return list(Path(f"/proc/{pid}/task").iterdir())
+        return list(folder.iterdir())
     except OSError:
         return []
 

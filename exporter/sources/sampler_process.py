@@ -2,7 +2,7 @@
 
 A process inside a driver that hangs can't be ended, and a kill in the middle of a call has been seen to take
 the GPU down (NVIDIA/dcgm-exporter#84). So there is SIGTERM and nothing beyond it, nobody ever waits for the
-process to end, and while it lives no other one is started.
+process to end, and while it lives no other one is started: nor by the next sidecar, where this one was killed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import exporter
-from exporter.sampler.frame import ASLEEP_SECONDS, HUNG_SECONDS, REOPEN_EXIT
+from exporter.sampler.frame import ASLEEP_SECONDS, ENDING_NAME, HUNG_SECONDS, REOPEN_EXIT
 from exporter.sampler.reasons import Reason, advice
 from exporter.sources.failure import one_line
 from exporter.sources.lines import Lines
-from exporter.sources.process_state import held_in
+from exporter.sources.process_state import called, held_in
 
 SAMPLER = (sys.executable, "-P", "-m", "exporter.sampler")
 FIRST_HEARTBEAT_SECONDS = 30.0
@@ -89,12 +89,17 @@ class SamplerProcess:
         is_listening = self.pid is not None
         return now if is_listening and now - self._looked_at > ASLEEP_SECONDS else self._awake_since
 
-    async def run(self) -> None:
-        """Keep it running until cancelled; then it is told to end, and left."""
+    async def run(self, *, beside_others: bool = False) -> None:
+        """Keep it running until cancelled; then it is told to end, and left.
+
+        Not before those that earlier sidecars have left are gone, but for one that is ``beside_others`` for a moment.
+        """
         first, longest = self._pauses
         pause = first
         try:
             await self._old_one_gone()
+            if not beside_others:
+                await self._others_gone()
             while True:
                 began = time.monotonic()
                 await self._run_one()
@@ -109,6 +114,17 @@ class SamplerProcess:
     async def _old_one_gone(self) -> None:
         """Wait for one that an earlier ``run`` has left."""
         while self._process is not None and self._process.poll() is None:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _others_gone(self) -> None:
+        """Wait for those that earlier sidecars have left amid a call that did not come back."""
+        began, has_failed = time.monotonic(), False
+        while left := called(ENDING_NAME):
+            if not has_failed and time.monotonic() - began > GRACE_SECONDS:
+                has_failed = True
+                which = f"an earlier sampler (process {left[0]}, {held_in(left[0])})"
+                remedy = f"no other is started meanwhile; {advice(Reason.HUNG)}"
+                self._failed(Reason.HUNG, f"{which} does not end: {remedy}")
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _run_one(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from exporter.cycle import CycleSettings, initial, step
 from exporter.gpu_sample import (
@@ -127,3 +129,51 @@ def test_the_command_reads_the_dcgm_exporter_that_settings_name() -> None:
         uuid = f"GPU-5a1f0c3e-1111-4a5b-9c6d-00000000000{number}"
         assert f'thrashold_gpu_up{{uuid="{uuid}"}} 1.0' in done.stdout
         assert f'thrashold_engine_gpu_info{{engine="{name}",uuid="{uuid}"}} 1.0' in done.stdout
+
+
+def bytes_told(
+    failing: frozenset[int], *, dcgm: bool, seconds: int = 40
+) -> list[tuple[float | None, str | None]]:
+    """Of each second: the GPU's PCIe bytes so far and who counts them, with NVML's read of them failing in some."""
+    state, told = initial(CycleSettings()), []
+    for second in range(seconds):
+        at = AT + second
+        moved = 2e9 * second
+        one = nvml(at=at, pcie=None if second in failing else PcieTraffic("gpm", moved, moved))
+        page = GpuSample(
+            at - 0.4,
+            GpuIdentity(UUID),
+            reader_started_at=7.0,
+            pcie=PcieTraffic("dcgm", 5e12 + moved, 5e12 + moved),
+        )
+        seen = [observation("nvml", one), *([observation("dcgm", page)] if dcgm else [])]
+        state, snapshot = step(state, at + 0.25, seen)
+        assert snapshot.failures == ()
+        values = {
+            (each.signal.name, each.labels[1:]): each.value for each in snapshot.values if not each.is_peak
+        }
+        source = next((labels[0] for name, labels in values if name == "pcie_source_info"), None)
+        told.append((values.get(("pcie_bytes_total", ("in",))), source))
+    return told
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sets(st.integers(3, 38), max_size=6))
+def test_a_read_that_fails_hands_no_bytes_to_dcgm_unless_many_fail_on_end(drawn: set[int]) -> None:
+    # of any four seconds in a row one is read
+    failing = frozenset(each for each in drawn if not {each - 1, each - 2, each - 3} <= drawn)
+    beside, alone = bytes_told(failing, dcgm=True), bytes_told(failing, dcgm=False)
+    assert beside == alone
+    assert beside[-1] == ((2e9 * 39, "gpm"))
+
+
+def test_bytes_that_nvml_can_no_longer_read_are_dcgms_after_three_seconds() -> None:
+    told = bytes_told(frozenset(range(10, 30)), dcgm=True)
+    assert [source for _, source in told[8:16]] == ["gpm", "gpm", None, None, None, "dcgm", "dcgm", "dcgm"]
+    assert [source for _, source in told[28:32]] == ["dcgm", "dcgm", "gpm", "gpm"], (
+        "who is back goes first at once"
+    )
+    totals = [total for total, _ in told if total is not None]
+    assert totals == sorted(totals)
+    # read by either, all but the seconds of the two changes
+    assert totals[-1] == pytest.approx(2e9 * (39 - 1 - 4), abs=1e9)

@@ -80,6 +80,32 @@ class Sampler:
         return self.process.stderr.read().decode()
 
 
+_PARENT = (
+    "import subprocess, sys\n"
+    "child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+    "child.stdout.readline()\n"
+    "print(child.pid, flush=True)\n"
+    "child.wait()\n"
+)
+
+
+def orphaned(folder: Path, then: Callable[[], object] = lambda: None) -> int:
+    """A sampler whose parent was killed after its first frame and whatever is to happen ``then``."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT, *COMMAND],
+        env={**os.environ, FOLDER_VARIABLE: str(folder)},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert is_alive(pid)
+        then()
+        parent.send_signal(signal.SIGKILL)
+    return pid
+
+
 @contextlib.contextmanager
 def sampling(folder: Path, *arguments: str) -> Iterator[Sampler]:
     process = subprocess.Popen(

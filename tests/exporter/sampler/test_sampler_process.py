@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,8 +12,7 @@ import pytest
 
 from exporter.sampler.frame import HUNG_SECONDS, REOPEN_EXIT
 from tests.exporter.running import ROOT
-from tests.exporter.sampler.sampling import COMMAND, gpus, is_alive, sampling, until
-from tests.exporter.sampler.scripted import FOLDER_VARIABLE
+from tests.exporter.sampler.sampling import gpus, is_alive, orphaned, sampling, until
 
 pytestmark = pytest.mark.long
 
@@ -158,25 +156,7 @@ def test_it_ends_when_its_standard_input_does(tmp_path: Path) -> None:
 
 
 def test_it_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
-    gpus(tmp_path, "GPU-a")
-    script = (
-        "import subprocess, sys\n"
-        "child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
-        "child.stdout.readline()\n"
-        "print(child.pid, flush=True)\n"
-        "child.wait()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, *COMMAND],
-        env={**os.environ, FOLDER_VARIABLE: str(tmp_path)},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert is_alive(pid)
-        parent.send_signal(signal.SIGKILL)
+    pid = orphaned(gpus(tmp_path, "GPU-a"))
     until(lambda: not is_alive(pid), "the sampler has outlived its parent")
 
 

@@ -17,12 +17,12 @@ from exporter import sampler_signals as signals
 from exporter.clock import anchored_clock
 from exporter.gpu_settings import GpuSettings
 from exporter.observation import Observation
-from exporter.sampler.frame import HUNG_SECONDS
+from exporter.sampler.frame import ENDING_NAME, HUNG_SECONDS
 from exporter.signal import Signal
 from exporter.sources.nvml import NvmlSource
 from exporter.sources.sampler_process import SAMPLER, SamplerProcess
 from exporter.sources.source import Source
-from tests.exporter.sampler.sampling import BACKEND, SECONDS, gpus, is_alive, until
+from tests.exporter.sampler.sampling import BACKEND, SECONDS, gpus, is_alive, orphaned, until
 from tests.exporter.sampler.scripted import FOLDER_VARIABLE
 
 pytestmark = pytest.mark.long
@@ -325,6 +325,47 @@ def test_a_sampler_that_falls_silent_is_told_to_end_and_no_second_one_is_started
         assert not is_alive(held)
         assert own(shown, signals.SAMPLER_STUCK) == 0
         assert shown.status.errors[0][0] == "hung"
+
+    run(nvml, work)
+
+
+def test_a_sidecar_that_is_started_again_starts_no_sampler_beside_one_that_does_not_end(folder: Path) -> None:
+    def hang() -> None:
+        (folder / "hang-GPU-a").touch()
+        time.sleep(3)  # a read has been inside for more than a second
+
+    left = orphaned(gpus(folder, "GPU-a"), hang)
+    until(lambda: Path(f"/proc/{left}/comm").read_text().strip() == ENDING_NAME)
+    os.kill(left, signal.SIGSTOP)  # it comes to no end, as one that the kernel holds
+    nvml = source()
+
+    async def work() -> None:
+        shown = await seen(nvml, lambda shown: ("hung", 1) in shown.status.errors)
+        assert shown.status.last_error.startswith(f"an earlier sampler (process {left}, threads: ")
+        assert "in state T" in shown.status.last_error
+        assert (nvml.pid, is_alive(left)) == (None, True), "none is started, and nobody has killed it"
+        (folder / "hang-GPU-a").unlink()
+        os.kill(left, signal.SIGCONT)
+        shown = await seen(nvml, lambda shown: shown.status.answering)
+        assert not is_alive(left)
+        assert own(shown, signals.SAMPLER_RESTARTS) == 0
+
+    try:
+        run(nvml, work)
+    finally:
+        if is_alive(left):
+            os.kill(left, signal.SIGCONT)
+
+
+def test_a_sampler_that_ends_as_it_should_is_no_failure_of_the_next_one(
+    folder: Path,
+) -> None:
+    orphaned(gpus(folder, "GPU-a"))
+    nvml = source()
+
+    async def work() -> None:
+        shown = await seen(nvml, lambda shown: shown.status.answering)
+        assert not {"hung", "exited", "timeout"} & dict(shown.status.errors).keys()
 
     run(nvml, work)
 
