@@ -115,7 +115,7 @@ def longer(look: Look, verdict: Verdict) -> str:
         # of a finding that is sure nothing more need be known
         waits = [finding.settles_seconds] if finding.certainty is Certainty.POSSIBLE else []
     wait = max(waits, default=0)
-    return f"thrashold triage {look.url} --wait {wait}" if wait else ""
+    return shlex.join(("thrashold", "triage", *(look.words or (look.url,)), "--wait", f"{wait}")) if wait else ""
 
 
 def _gateway(look: Look, thresholds: Thresholds) -> tuple[list[str], Iterator[str]]:
