@@ -275,7 +275,9 @@ def test_each_rule_finds_what_it_is_for(rule: str) -> None:
     assert {finding.rule for finding in findings(BROKEN[rule])} == {rule}
 
 
-@pytest.mark.parametrize("kind", ["barchart", "geomap", "histogram", "logs", "nodeGraph", "piechart", "xychart"])
+@pytest.mark.parametrize(
+    "kind", ["barchart", "geomap", "histogram", "logs", "nodeGraph", "piechart", "xychart"]
+)
 def test_each_kind_that_grafana_ships_is_its_own(kind: str) -> None:
     assert findings(_spoilt_panel(type=kind)) == []
 

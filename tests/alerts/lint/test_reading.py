@@ -346,6 +346,8 @@ def test_an_expression_that_no_parser_can_take_costs_itself_alone(
 ) -> None:
     text = rules(alert(shape(times)), alert("vllm:kv_cache_usage_perc > 85"))
     report = lint_text("file", text, LintSettings())
-    assert all("nested too deeply, or too long: record parts of it" in each.problem for each in report.troubles)
+    assert all(
+        "nested too deeply, or too long: record parts of it" in each.problem for each in report.troubles
+    )
     assert report.troubles or times == SHORT
     assert "ratio-scale" in {problem.check for problem in report.problems}
