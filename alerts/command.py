@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +11,11 @@ import click
 from alerts.catalogue import ALERTS
 from alerts.explain import explained
 from alerts.lint.command import lint
+from alerts.pack_file import read_pack_settings
 from alerts.pack_settings import PackSettings
 from alerts.render import alertmanager_file, prometheus_rule, rule_file
 from alerts.runbooks import BASE
 from exporter.rendered import write_or_check
-from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
 
 RENDERED: dict[str, Callable[[PackSettings], str]] = {
@@ -56,7 +55,7 @@ def list_alerts() -> None:
 @_config
 def explain(name: str, config_file: Path | None) -> None:
     """Say what an alert means, when it fires, what it compares, and which settings change that."""
-    settings = _settings(config_file)
+    settings = read_pack_settings(config_file)
     alert = ALERTS.get(name)
     if alert is None:
         written = {each.lower(): each for each in ALERTS}
@@ -79,7 +78,7 @@ def explain(name: str, config_file: Path | None) -> None:
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file isn't what it would be.")
 def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: FBT001 - click calls by name
     """Write the rules as files, for Prometheus and for its operator, and an example for Alertmanager."""
-    settings = _settings(config_file)
+    settings = read_pack_settings(config_file)
     files = {name: write(settings) for name, write in RENDERED.items()}
     write_or_check(files, out, "thrashold alerts render", check=check)
     if not check and settings.runbooks == BASE:
@@ -88,10 +87,3 @@ def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: F
             " settings says where you serve the pages",
             err=True,
         )
-
-
-def _settings(file: Path | None) -> PackSettings:
-    try:
-        return load(PackSettings, file=file, environ=os.environ, prefix="THRASHOLD_ALERTS_")
-    except SettingsError as error:
-        raise UsageFailure(str(error)) from error

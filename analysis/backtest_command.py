@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from alerts.pack_settings import PackSettings
+from alerts.pack_file import read_pack_settings
 from analysis.backtest import as_json, run, text
 from analysis.backtest.frames import Ups
 from analysis.backtest.outcome import Moment
@@ -18,7 +17,6 @@ from analysis.history.history import HistoryError
 from analysis.history.reading import parse_range
 from exporter.recorder_command import Instant
 from exporter.recorder_times import shown
-from exporter.settings import SettingsError, load
 from exporter.usage import FiniteRange, UsageFailure
 
 
@@ -126,7 +124,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - click gives each by name
         until,
         round(every_seconds, 3),  # as finely as servers know time
         alerts,
-        _settings(thresholds_file),
+        read_pack_settings(thresholds_file),
         Moment(moment, within_seconds),
         Ups(tuple(sorted(restarts))),
     )
@@ -192,13 +190,6 @@ def _show_sweeps(asked: Asked, sweeps: Sequence[str], html_file: Path | None, *,
             click.echo()
         for line in text.sweep_lines(each, asked.moment):
             click.echo(line)
-
-
-def _settings(file: Path | None) -> PackSettings:
-    try:
-        return load(PackSettings, file=file, environ=os.environ, prefix="THRASHOLD_ALERTS_")
-    except SettingsError as error:
-        raise UsageFailure(str(error)) from error
 
 
 def _write(path: Path, page: str) -> None:

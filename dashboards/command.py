@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
@@ -12,10 +11,9 @@ import click
 
 from alerts.lint.problem import NARROWEST, Problem, counted, told
 from alerts.lint.reading.source import UnreadableError
-from alerts.pack_settings import PackSettings
+from alerts.pack_file import read_pack_settings
 from dashboards.lint.reading import problems
 from exporter.rendered import write_or_check
-from exporter.settings import SettingsError, load
 from exporter.usage import UsageFailure
 
 SHIPPED = Path("deploy/grafana")
@@ -51,7 +49,7 @@ def render(config_file: Path | None, out: Path, check: bool) -> None:  # noqa: F
         )
     from dashboards.provisioning import files  # noqa: PLC0415 - lint does without grafanalib
 
-    write_or_check(files(_settings(config_file)), out, "thrashold dashboards render", check=check)
+    write_or_check(files(read_pack_settings(config_file)), out, "thrashold dashboards render", check=check)
 
 
 @dashboards.command()
@@ -92,10 +90,3 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
         if not inside:
             raise UsageFailure(f"{path}: a folder without a board (*.json)")
         yield from inside
-
-
-def _settings(file: Path | None) -> PackSettings:
-    try:
-        return load(PackSettings, file=file, environ=os.environ, prefix="THRASHOLD_ALERTS_")
-    except SettingsError as error:
-        raise UsageFailure(str(error)) from error

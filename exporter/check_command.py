@@ -11,6 +11,7 @@ from exporter.cycle import CycleSettings, initial, step
 from exporter.derive.blocks import KV_BYTES_PER_TOKEN
 from exporter.derive.pcie import PCIE_BYTES, PCIE_RATE, PCIE_SATURATION
 from exporter.derive.phenomenon import EngineFacts
+from exporter.derive.ranks import IMBALANCE
 from exporter.dialects.gateways import of_gateway_kind
 from exporter.dialects.registry import of_kind
 from exporter.ending import run_loop
@@ -103,7 +104,7 @@ def lacks(
             continue
         if signal in by_settings:
             why = OF_NO_USE if by_settings == {KV_BYTES_PER_TOKEN} else settable
-        elif signal.name == "rank_imbalance_ratio" and len({rank.rank for rank in sample.ranks}) < 2:  # noqa: PLR2004 -- one is always even
+        elif signal is IMBALANCE and len({rank.rank for rank in sample.ranks}) < 2:  # noqa: PLR2004 -- one is always even
             why = "there is one rank"
         else:
             why = _why(needed(signal, sample, all_told), reasons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,8 @@ FP8_DS_MLA_BYTES = 656
 64 rotary values of 2 bytes."""
 
 
+_MOST = 10_000_000
+"""No size of a model is larger, and lists of so many layers still fit."""
 _HYBRID_KEYS = (
     "block_configs",
     "hybrid_override_pattern",
@@ -122,8 +124,13 @@ def language_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def number(model: Mapping[str, Any], key: str) -> float:
-    """A number above 0. Raises GeometryError naming the key, where it is anything else."""
+    """A whole number above 0. Raises GeometryError naming the key, where it is anything else."""
     value = model.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
         raise GeometryError(f"the model's config.json has no positive number {key!r}")
+    if value > _MOST or value != int(value):
+        raise GeometryError(
+            f"the model's config.json: {key!r} is {value:g}: that is no whole number up to {_MOST:,}, as every size of"
+            " a model is"
+        )
     return float(value)

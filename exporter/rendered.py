@@ -17,7 +17,7 @@ def write_or_check(files: Mapping[str, str], out: Path, command: str, *, check: 
     for name, text in files.items():
         path = out / name
         if check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            if _read(path) != text:
                 stale.append(str(path))
             continue
         try:
@@ -28,3 +28,11 @@ def write_or_check(files: Mapping[str, str], out: Path, command: str, *, check: 
         click.echo(path)
     if stale:
         raise click.ClickException(f"not as `{command}` writes it: {', '.join(stale)}")
+
+
+def _read(path: Path) -> str | None:
+    """What stands there; None: nothing that is a text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return None

@@ -78,6 +78,7 @@ class Signal:
     ``window_seconds`` is the trailing time a value speaks of (0 = an instant or a running total).
     With ``peak`` a twin named ``<name>_peak`` carries the maximum of the trailing 60 s. ``probed`` says how a value
     comes about where the engine's probe tells it (``exporter/probe/``): it is measured then, whatever it is else.
+    ``above_one``: a ratio that is no share, and goes beyond 1.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Signal:
     window_seconds: float = 0.0
     peak: bool = False
     probed: str = ""
+    above_one: bool = False
 
     @property
     def full_name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from exporter.facts import engine_facts
 from exporter.gateway_settings import GatewaySettings
 from exporter.settings import RefusedError, SettingsError, load_with_places
 from exporter.sidecar_settings import DEFAULT_LISTEN, SidecarSettings, parse_address
+from exporter.sources.endpoint import shown
 
 if TYPE_CHECKING:
     from exporter.web_config import WebConfig
@@ -33,7 +34,10 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """``name`` is what the sidecar calls the engine, where that is told; else the page has to tell."""
+    """``name`` is what the sidecar calls the engine, where that is told; else the page has to tell.
+
+    ``words``: of the command line, as another look at the same needs them; nothing that may be secret is in them.
+    """
 
     engine: EngineSettings
     facts: EngineFacts
@@ -41,6 +45,7 @@ class Asked:
     sidecar: Sidecar | None
     name: str = ""
     others: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,23 @@ def asked(target: str, flags: Flags, config: Path | None, environ: Mapping[str, 
         each for each in settings.gateways if each.engines is None or not called or called in each.engines
     )
     others = tuple(each.name for each in settings.engines if each.name != called)
-    return Asked(engine, facts, before, _sidecar(settings, flags), called, others)
+    words = (target if target == engine.name else shown(engine.url), *_words(flags, config))
+    return Asked(engine, facts, before, _sidecar(settings, flags), called, others, words)
+
+
+def _words(flags: Flags, config: Path | None) -> Iterator[str]:
+    for gateway in flags.gateways:
+        yield from ("--gateway", shown(gateway))
+    single = {
+        "--sidecar": None if flags.sidecar is None else shown(flags.sidecar),
+        "--sidecar-user": flags.sidecar_user,
+        "--sidecar-password-file": flags.sidecar_password_file,
+        "--name": flags.name,
+        "--config": config,
+    }
+    for flag, value in single.items():
+        if value is not None:
+            yield from (flag, str(value))
 
 
 def _of_sidecar(environ: Mapping[str, str]) -> dict[str, str]:
@@ -121,8 +142,8 @@ def _sidecar(settings: SidecarSettings, flags: Flags) -> Sidecar | None:
         return None
     web = _web_config(settings)
     scheme = "https" if web is not None and web.tls_server_config is not None else "http"
-    shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 -- looked up
-    return Sidecar(f"{scheme}://{shown}:{port}/metrics", asked_for=False, login=login)
+    reached = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 -- looked up
+    return Sidecar(f"{scheme}://{reached}:{port}/metrics", asked_for=False, login=login)
 
 
 def _web_config(settings: SidecarSettings) -> WebConfig | None:

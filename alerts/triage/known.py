@@ -158,9 +158,11 @@ class Known:
     def _rise(self, witness: Witness, signal: Signal, where: tuple[tuple[str, str], ...]) -> Rise | None:
         if witness.seconds < SHORTEST_SECONDS:
             return None
-        then, now = (self._sum(witness, rows, signal, where) for rows in (witness.first, witness.last))
         # a series that shows up meanwhile counts from nothing, as our totals do
-        return None if now is None else Rise(max(0.0, now - (then or 0.0)), witness.seconds)
+        then = self._sum(witness, witness.first, signal, where) or 0.0
+        now = self._sum(witness, witness.last, signal, where)
+        # one that fell began anew with its sidecar: by how much it rose nobody knows
+        return None if now is None or now < then else Rise(now - then, witness.seconds)
 
     def _sum(
         self, witness: Witness, rows: Rows, signal: Signal, where: tuple[tuple[str, str], ...]

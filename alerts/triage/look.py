@@ -53,7 +53,7 @@ class Look:
 
     ``own``: what the cycle made of them, None as well. ``gateways``: as read last. ``problems``: of other sources.
     ``gpus``: UUIDs that settings tell of the engine, ``other_engines`` the names of others that the sidecar reads.
-    ``envoys``: those that were read.
+    ``envoys``: those that were read. ``words``: of the command line, for another look at the same; none: ``url``.
     """
 
     engine: str
@@ -68,6 +68,7 @@ class Look:
     gpus: tuple[str, ...] = ()
     other_engines: frozenset[str] = frozenset()
     envoys: tuple[Envoy, ...] = ()
+    words: tuple[str, ...] = ()
     witnesses: tuple[Witness, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -24,10 +24,11 @@ from exporter.derive.preemption import PREEMPTION_RATE
 from exporter.derive.prefill import PREFIX_HITS
 from exporter.derive.ranks import RESTARTS
 from exporter.derive.swap import SWAPPED
+from exporter.derive.traffic import SEQUENCES
 from exporter.dialects.registry import of_kind
 from exporter.gateway_sample import Outcome
 from exporter.sample import RankSample
-from exporter.signal import Confidence
+from exporter.signal import PEAK_SUFFIX, Confidence
 from exporter.source_signals import SOURCE_AGE, SOURCE_UP
 
 ENOUGH_ENDED = 5.0
@@ -86,7 +87,9 @@ def _of_sidecar(look: Look) -> Iterator[Finding]:
             continue
         source = row.labels[0]
         evidence = (
-            Evidence(f'source_up{{source="{source}"}}', _measured(0.0, origin=Origin.SIDECAR), "==", 0.0),
+            Evidence(
+                f'{SOURCE_UP.name}{{source="{source}"}}', _measured(0.0, origin=Origin.SIDECAR), "==", 0.0
+            ),
         )
         if source == witness.engine:
             if look.failure:
@@ -98,9 +101,7 @@ def _of_sidecar(look: Look) -> Iterator[Finding]:
 def _down(look: Look, witness: Witness, evidence: tuple[Evidence, ...]) -> Finding:
     ages = [row.value for row in witness.last.of(SOURCE_AGE) if row.labels[0] == witness.engine]
     if ages and ages[0] < STALLED_SECONDS:
-        told = Evidence(
-            "source_age_seconds", _measured(ages[0], origin=Origin.SIDECAR), ">=", STALLED_SECONDS
-        )
+        told = Evidence(SOURCE_AGE.name, _measured(ages[0], origin=Origin.SIDECAR), ">=", STALLED_SECONDS)
         says = f"{look.failure}; overload holds pages up for 14 s"
         return Finding(
             ENGINE_DOWN, Certainty.POSSIBLE, (*evidence, told), says, round(STALLED_SECONDS - ages[0])
@@ -118,7 +119,10 @@ def _absent(look: Look) -> Iterator[Finding]:
         says = f"{title} has it under a name that this release knows; this page has none of them"
         running = _measured(sum(rank.running or 0.0 for rank in sample.ranks))
         yield Finding(
-            SIGNAL_ABSENT, Certainty.LIKELY, (Evidence('sequences{state="running"}', running),), says
+            SIGNAL_ABSENT,
+            Certainty.LIKELY,
+            (Evidence(f'{SEQUENCES.name}{{state="running"}}', running),),
+            says,
         )
 
 
@@ -130,7 +134,7 @@ def _restarting(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Fi
     age = None if sample.started_at is None else sample.at - sample.started_at
     if age is not None and age < YOUNG_SECONDS:
         told = _measured(restarts, origin=Origin.SIDECAR)
-        evidence = Evidence("engine_restarts_total", told, ">=", thresholds.engine_restarts)
+        evidence = Evidence(RESTARTS.name, told, ">=", thresholds.engine_restarts)
         yield Finding(ENGINE_RESTARTING, Certainty.LIKELY, (evidence,), f"it was started {age:.0f} s ago")
 
 
@@ -143,7 +147,7 @@ def _collapsed(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Fin
     told = known.told_of(PREFIX_HITS) or _hits_within(look, sample)
     if told is not None and told.value < low and ever > 2 * low:
         evidence = (
-            Evidence("prefix_hit_ratio", told, "<", low),
+            Evidence(PREFIX_HITS.name, told, "<", low),
             Evidence("prefix hits since the start", _measured(ever), ">", 2 * low),
         )
         yield _found(PREFIX_HITS_COLLAPSED, evidence)
@@ -171,7 +175,7 @@ def _swapped_lately(known: Known, thresholds: Thresholds) -> Iterator[Finding]:
     """None now, and some within the minute: the invariant is that there are none."""
     peak = known.told(Reading(SWAPPED, peak=True))
     if peak is not None and peak.value > thresholds.swapped_sequences:
-        evidence = Evidence("swapped_sequences_peak", peak, ">", thresholds.swapped_sequences)
+        evidence = Evidence(SWAPPED.name + PEAK_SUFFIX, peak, ">", thresholds.swapped_sequences)
         yield _found(KV_SEQUENCES_SWAPPED, (evidence,))
 
 
@@ -187,8 +191,8 @@ def _blocked(known: Known, thresholds: Thresholds) -> Iterator[Finding]:
     if preempting or tail.value < TAIL_SECONDS or tail.value < TAIL_RATIO * median.value:
         return
     evidence = (
-        Evidence("tpot_p99_seconds", tail, ">=", TAIL_SECONDS),
-        Evidence("tpot_p50_seconds", median, "<=", tail.value / TAIL_RATIO),
+        Evidence(TPOT_P99.name, tail, ">=", TAIL_SECONDS),
+        Evidence(TPOT_P50.name, median, "<=", tail.value / TAIL_RATIO),
     )
     yield Finding(
         HEAD_OF_LINE_BLOCKING, Certainty.LIKELY, evidence, "few tokens wait long, and most as long as ever"
@@ -234,12 +238,12 @@ def _gateway(known: Known, fullest: Told | None, thresholds: Thresholds) -> Iter
     gave_up, turned_away = (
         sum(ended.get(each.value, 0.0) for each in outcomes) for outcomes in (_GAVE_UP, _TURNED_AWAY)
     )
-    amplified = Evidence("retry_amplification_ratio", told, ">", line)
+    amplified = Evidence(AMPLIFICATION.name, told, ">", line)
     if gave_up > turned_away:
         yield _found(RETRY_STORM, (amplified,))
     elif fullest is not None and fullest.value < thresholds.kv_usage_calm_ratio:
         broken = ended.get(Outcome.OVERFLOW.value, 0.0) > ended.get(Outcome.REJECTED.value, 0.0)
-        usage = Evidence("kv_usage_ratio_peak", fullest, "<", thresholds.kv_usage_calm_ratio)
+        usage = Evidence(KV_USAGE.name + PEAK_SUFFIX, fullest, "<", thresholds.kv_usage_calm_ratio)
         yield _found(GATEWAY_BREAKER_OPEN if broken else GATEWAY_TOO_TIGHT, (amplified, usage))
     elif fullest is not None and fullest.value >= thresholds.kv_usage_full_ratio:
         yield _found(GATEWAY_REJECTING, (amplified,))

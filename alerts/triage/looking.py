@@ -113,6 +113,7 @@ async def taken(asked: Asked, wait_seconds: float, clock: Callable[[], float]) -
         gpus=() if asked.facts.gpus is None else asked.facts.gpus,
         other_engines=_other_engines(asked, beside),
         envoys=_envoys(asked.gateways, observed),
+        words=asked.words,
     )
 
 

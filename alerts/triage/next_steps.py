@@ -14,6 +14,7 @@ from alerts.thresholds import Thresholds
 from alerts.triage.findings import Certainty
 from alerts.triage.look import Envoy, Look
 from alerts.triage.steps.backpressure import limit_of
+from alerts.triage.suspected import SPARE_SECONDS
 from alerts.triage.verdict import Verdict
 from exporter.derive.blocks import KV_LEAK, KV_USAGE
 from exporter.derive.preemption import PREEMPTION_RATE, THRASHING
@@ -24,7 +25,6 @@ from exporter.signal import Signal
 
 ACTIONS = "docs/runbooks/actions.md"
 TRIAGE = "docs/runbooks/triage.md"
-SPARE_SECONDS = 5
 _CLAMP = {
     Cause.OVERLOAD,
     Cause.SWAP_THRASH,
@@ -63,35 +63,32 @@ class Next:
     notes: tuple[str, ...] = ()
 
 
-def unknowns(look: Look) -> tuple[Unknown, ...]:
-    """Only what could be: whether it thrashes is no question of an engine that preempts nobody."""
+def unknowns(look: Look, thresholds: Thresholds) -> tuple[Unknown, ...]:
+    """Only what could be: whether it thrashes is no question of a calm pool in which nobody is preempted."""
     if look.own is None:
         return ()
     found: dict[str, Unknown] = {}
     for known in look.subjects().ranks:
         running, waiting = (known.value(SEQUENCES, state) or 0.0 for state in ("running", "waiting"))
         usage = known.value(KV_USAGE) or 0.0
-        full = usage >= _FULL or bool(known.value(PREEMPTION_RATE))
+        busy = usage >= thresholds.kv_usage_calm_ratio
+        pressed = busy or bool(known.value(PREEMPTION_RATE))
         asked: tuple[tuple[Signal, bool, str], ...] = (
-            (THRASHING, full, "whether it thrashes"),
+            (THRASHING, pressed, "whether it thrashes"),
             (FROZEN, bool(running), "whether it stands still"),
-            (HEAD_OF_LINE, bool(waiting) and usage < _FULL, "whether a prefill blocks the queue"),
+            (HEAD_OF_LINE, bool(waiting) and not busy, "whether a prefill blocks the queue"),
             (KV_LEAK, bool(usage) and not running and not waiting, "whether blocks leak"),
         )
         for signal, matters, what in asked:
             if matters and known.value(signal) is None:
-                found[what] = Unknown(what, math.ceil(signal.window_seconds) + SPARE_SECONDS)
+                found[what] = Unknown(what, math.ceil(signal.window_seconds) + round(SPARE_SECONDS))
     return tuple(found.values())
-
-
-_FULL = 0.8
-"""From here on preemption is near."""
 
 
 def next_of(look: Look, verdict: Verdict, thresholds: Thresholds) -> Next:
     """After a verdict."""
     finding = verdict.finding
-    again = longer(look, verdict)
+    again = longer(look, verdict, thresholds)
     if finding is None:
         return Next(TRIAGE, (again,) if again else ())
     notes: list[str] = []
@@ -107,15 +104,17 @@ def next_of(look: Look, verdict: Verdict, thresholds: Thresholds) -> Next:
     return Next(runbook_url(finding.alert), tuple(commands), tuple(notes))
 
 
-def longer(look: Look, verdict: Verdict) -> str:
+def longer(look: Look, verdict: Verdict, thresholds: Thresholds) -> str:
     """The command of a look that is long enough for what this one can't know; empty where nothing is left."""
-    waits = [each.seconds for each in unknowns(look)]
+    waits = [each.seconds for each in unknowns(look, thresholds)]
     finding = verdict.finding
     if finding is not None:
         # of a finding that is sure nothing more need be known
         waits = [finding.settles_seconds] if finding.certainty is Certainty.POSSIBLE else []
     wait = max(waits, default=0)
-    return f"thrashold triage {look.url} --wait {wait}" if wait else ""
+    return (
+        shlex.join(("thrashold", "triage", *(look.words or (look.url,)), "--wait", f"{wait}")) if wait else ""
+    )
 
 
 def _gateway(look: Look, thresholds: Thresholds) -> tuple[list[str], Iterator[str]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from exporter.derive.amplification import AMPLIFICATION
+from exporter.derive.headroom import DEMAND
+from exporter.derive.ranks import IMBALANCE
+from exporter.signal import PEAK_SUFFIX
+
 _THOUSAND = 1000.0
-_FACTORS = frozenset({"kv_demand_ratio", "retry_amplification_ratio", "rank_imbalance_ratio"})
+_FACTORS = frozenset(signal.name for signal in (DEMAND, AMPLIFICATION, IMBALANCE))
 """Ratios that are no shares: how many times something is of something else."""
 
 
@@ -42,7 +47,7 @@ def seconds(time: float) -> str:
 
 def of_signal(name: str, value: float) -> str:
     """The value of a signal, by the unit that its name carries."""
-    bare = name.partition("{")[0].removesuffix("_peak")
+    bare = name.partition("{")[0].removesuffix(PEAK_SUFFIX)
     if bare.endswith("_bytes_per_second"):
         return f"{amount(value)}/s"
     if bare.endswith("_bytes"):

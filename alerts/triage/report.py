@@ -45,6 +45,6 @@ def report(look: Look, thresholds: Thresholds) -> Report:
         look,
         tuple(step(look, thresholds) for step in STEPS),
         verdict,
-        unknowns(look),
+        unknowns(look, thresholds),
         next_of(look, verdict, thresholds),
     )

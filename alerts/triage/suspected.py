@@ -58,7 +58,7 @@ def suspected(look: Look, known: Known, thresholds: Thresholds) -> Iterator[Find
     used = known.value(KV_BLOCKS, "used")
     if known.value(KV_LEAK) is None and not running and not waiting and used and used > IDLE_BLOCKS:
         evidence = (
-            _number(known, KV_BLOCKS, "used", operator=">", bound=1.0),
+            _number(known, KV_BLOCKS, "used", operator=">", bound=IDLE_BLOCKS),
             _number(known, SEQUENCES, "running", operator="==", bound=0.0),
         )
         yield _possible(KV_LEAKING, evidence, LEAK_AFTER_SECONDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from alerts.thresholds import THRESHOLDS, Thresholds
 from analysis.cascade.ranking import Answer, Ranking, causes
 from analysis.cascade.template import Evidence, Verdict
 from analysis.consistency import consistency
@@ -40,7 +39,6 @@ def report(
     history: History,
     annotations: Sequence[Annotation] = (),
     *,
-    thresholds: Thresholds = THRESHOLDS,
     progress: Progress = lambda _: None,
 ) -> Report:
     """All of a history. ``progress`` is called with what is done next."""
@@ -50,7 +48,7 @@ def report(
     done = actions(everybody)
     acted = [each.at for each in done] + [each.at for each in annotations if each.is_action]
     progress("incidents")
-    found = incidents(frame, actions=acted, thresholds=thresholds)
+    found = incidents(frame, actions=acted)
     progress("causes")
     whole = causes(frame)
     progress("what would have paged")
@@ -67,9 +65,7 @@ def report(
             for each in of_engine
             if _meet(each, incident)
         ]
-        made.append(
-            _episode(everybody, incident, ranking.found, engines, told, done, annotations, thresholds)
-        )
+        made.append(_episode(everybody, incident, ranking.found, engines, told, done, annotations))
     answer = Answer.CAUSES if made and whole.answer is not Answer.NOT_ENOUGH_DATA else whole.answer
     return Report(
         history.source,
@@ -131,7 +127,6 @@ def _episode(  # noqa: PLR0913, PLR0917 -- all that a report of one incident is 
     told: Sequence[Fired],
     done: Sequence[Action],
     annotations: Sequence[Annotation],
-    thresholds: Thresholds,
 ) -> Episode:
     rows = key_metrics(everybody, incident)
     begin = incident.begin
@@ -157,7 +152,6 @@ def _episode(  # noqa: PLR0913, PLR0917 -- all that a report of one incident is 
             fired=[each for each in told if begin.at - NEAR_SECONDS <= each.at <= until + NEAR_SECONDS],
             actions=done,
             annotations=annotations,
-            thresholds=thresholds,
         ),
         paged,
         tuple(

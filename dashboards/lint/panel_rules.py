@@ -6,26 +6,44 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from dashboards.lint.finding import Panel, table, tables
+from dashboards.queries import WINDOW
+from exporter.derive.latency import SLO_EVENTS
 
+_ASKING_NOTHING = ("alertlist", "annolist", "dashlist", "gettingstarted", "news", "text", "welcome")
+"""Types that show what Grafana itself knows, or words: no data source, no unit, and never "No data"."""
 KINDS = (
-    "timeseries",
-    "stat",
+    *_ASKING_NOTHING,
+    "barchart",
     "bargauge",
-    "table",
+    "candlestick",
+    "canvas",
+    "datagrid",
+    "debug",
+    "flamegraph",
+    "gauge",
+    "geomap",
+    "heatmap",
+    "histogram",
+    "live",
+    "logs",
+    "nodeGraph",
+    "piechart",
+    "stat",
     "state-timeline",
     "status-history",
-    "heatmap",
-    "gauge",
-    "text",
+    "table",
+    "timeseries",
+    "traces",
+    "trend",
+    "xychart",
 )
-"""Types that are no Angular plugin and need no installation."""
+"""Types that come with Grafana and are no Angular plugin."""
 _RATE = re.compile(r"\b(?:rate|irate|increase)\s*\([^\[]*\[([^\]]+)\]")
-_OF_OBJECTIVES = re.compile(r"_slo_events_total\{")
 
 
 def datasource(panel: Panel) -> Iterator[str]:
     """Its own and its queries'."""
-    for each in (panel, *tables(panel, "targets")):
+    for each in (panel, *tables(panel, "targets")) if _asks(panel) else ():
         told = each.get("datasource")
         if not isinstance(told, Mapping) or told.get("uid") not in ("${datasource}", "$datasource"):
             yield f"its data source isn't the board's variable: {told}"
@@ -39,19 +57,19 @@ def title_and_description(panel: Panel) -> Iterator[str]:
 
 def units(panel: Panel) -> Iterator[str]:
     """A number without one is a riddle."""
-    if panel.get("type") != "text" and not _defaults(panel).get("unit"):
+    if _asks(panel) and not _defaults(panel).get("unit"):
         yield "no unit"
 
 
 def says_nothing(panel: Panel) -> Iterator[str]:
     """Absent isn't zero, and is to be said in words."""
-    if panel.get("type") != "text" and not _defaults(panel).get("noValue"):
+    if _asks(panel) and not _defaults(panel).get("noValue"):
         yield "no noValue: it would say No data"
 
 
 def has_targets(panel: Panel) -> Iterator[str]:
     """A panel without queries is empty."""
-    if panel.get("type") != "text" and not tables(panel, "targets"):
+    if _asks(panel) and not tables(panel, "targets"):
         yield "no queries"
 
 
@@ -66,20 +84,24 @@ def rate_interval(panel: Panel) -> Iterator[str]:
             continue
         text = str(target.get("expr", ""))
         for window in _RATE.findall(text):
-            if window != "$__rate_interval" and not _OF_OBJECTIVES.search(text):
-                yield f"a rate over {window} instead of $__rate_interval in query {target.get('refId')}"
+            if window != WINDOW and SLO_EVENTS.full_name not in text:
+                yield f"a rate over {window} instead of {WINDOW} in query {target.get('refId')}"
 
 
 def known_kind(panel: Panel) -> Iterator[str]:
     """Angular's panels are gone."""
     if panel.get("type") not in KINDS:
-        yield f"panel type {panel.get('type')} isn't one of Grafana's own: {', '.join(KINDS)}"
+        yield f"panel type {panel.get('type')} isn't one that comes with Grafana: {', '.join(sorted(KINDS))}"
 
 
 def no_coarse_points(panel: Panel) -> Iterator[str]:
     """A limit of points coarsens every window."""
     if "maxDataPoints" in panel:
         yield "maxDataPoints is set: leave it to the panel's width"
+
+
+def _asks(panel: Panel) -> bool:
+    return panel.get("type") not in _ASKING_NOTHING
 
 
 def _defaults(panel: Panel) -> Mapping[str, object]:

@@ -23,6 +23,7 @@ AMPLIFICATION = Signal(
     "LiteLLM counts its retries among what it sent to deployments: the larger of both counts",
     ("outcomes_total", "retries_total", "upstream_requests_total"),
     window_seconds=AMPLIFICATION_SECONDS,
+    above_one=True,
 )
 
 

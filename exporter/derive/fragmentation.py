@@ -82,6 +82,7 @@ RESERVE_RATIO = Signal(
     "expected tail tokens / (free blocks x block tokens)",
     ("running", "block_tokens", "block_group_tokens", "kv_usage_ratio", "blocks"),
     probed="exact tail tokens / (free blocks x block tokens)",
+    above_one=True,
 )
 
 

@@ -51,6 +51,7 @@ DEMAND = Signal(
         "request_generation_tokens",
     ),
     window_seconds=MIX_SECONDS,
+    above_one=True,
 )
 HEADROOM = Signal(
     "kv_headroom_tokens",

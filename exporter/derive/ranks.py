@@ -40,6 +40,7 @@ IMBALANCE = Signal(
     "max / mean of time-averaged running + waiting; absent with one rank or nothing to do",
     ("running", "waiting"),
     window_seconds=BALANCE_SECONDS,
+    above_one=True,
 )
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from exporter.dialects.cells import NOT_A_NUMBER
 from exporter.dialects.envoy_names import (
     BREAKER_KINDS,
     BY_LISTENER,
@@ -31,7 +32,6 @@ from exporter.sample import Histogram
 SEVERAL_LISTENERS = "several_listeners"
 SEVERAL_SERVICES = "several_services"
 NO_TRAFFIC_YET = "no_traffic_yet"
-NOT_A_NUMBER = "not_a_number"
 _MOST_NAMED = 5
 
 _OF_THE_LISTENER = (

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from exporter.dialects.cells import NOT_A_NUMBER
 from exporter.dialects.gateway_dialect import Asked
 from exporter.exposition import Series
 from exporter.gateway_sample import GatewaySample, KeyUse, Outcome
 
 PREFIX = "litellm_"
-NOT_A_NUMBER = "not_a_number"
 TOO_MANY_FAILED = "more_failed_than_requests"
 
 MOST_KEYS = 200

@@ -181,6 +181,17 @@ def test_weights_beside_the_config_are_taken_as_they_are(tmp_path: Path) -> None
         (LLAMA_3_70B, (), "the model is larger than 1 x NVIDIA H100"),
         ({**LLAMA_3_8B, "num_attention_heads": math.nan}, (), "no positive number 'num_attention_heads'"),
         ({**LLAMA_3_8B, "num_hidden_layers": math.inf}, (), "no positive number 'num_hidden_layers'"),
+        (
+            {**LLAMA_3_8B, "num_hidden_layers": 32.5},
+            (),
+            "'num_hidden_layers' is 32.5: that is no whole number",
+        ),
+        (
+            {**LLAMA_3_8B, "num_hidden_layers": 10**30},
+            (),
+            "'num_hidden_layers' is 1e+30: that is no whole number",
+        ),
+        ({**LLAMA_3_8B, "hidden_size": 10**400}, (), "no positive number 'hidden_size'"),
         (PACKED, (), "doesn't say its bits: say --weight-dtype or --weight-gib"),
         ([], (), "is no table"),
         (LLAMA_3_8B, ("--gpu", "b17"), "no GPU 'b17' (known: h100"),

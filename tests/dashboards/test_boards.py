@@ -275,6 +275,19 @@ def test_each_rule_finds_what_it_is_for(rule: str) -> None:
     assert {finding.rule for finding in findings(BROKEN[rule])} == {rule}
 
 
+@pytest.mark.parametrize(
+    "kind", ["barchart", "geomap", "histogram", "logs", "nodeGraph", "piechart", "xychart"]
+)
+def test_each_kind_that_grafana_ships_is_its_own(kind: str) -> None:
+    assert findings(_spoilt_panel(type=kind)) == []
+
+
+@pytest.mark.parametrize("kind", ["alertlist", "annolist", "dashlist", "news", "text"])
+def test_what_asks_no_data_source_needs_none(kind: str) -> None:
+    board = _spoilt_panel(type=kind, targets=None, datasource=None, fieldConfig={})
+    assert findings(board) == []
+
+
 @pytest.mark.parametrize("name", BOARDS)
 def test_rules_find_nothing_but_faults_in_boards_of_others(name: str) -> None:
     """Whatever stands in the place of anything: it is found, or it is no matter; nothing breaks."""

@@ -10,16 +10,11 @@ from exporter.catalogue import SIGNALS
 from exporter.derive.gpu_health import XID_ERRORS
 from exporter.signal import PEAK_SUFFIX, PREFIX, Signal
 
-_ABOVE_1 = frozenset(
-    {"kv_demand_ratio", "rank_imbalance_ratio", "retry_amplification_ratio", "pcie_saturation_ratio"}
-)
-"""Ratios that go beyond 1: what is asked for over what there is, attempts over answers."""
-
 
 def _metrics(each: Signal) -> list[Metric]:
     if each.kind is signal.Kind.COUNTER:
         return [Metric(each.name, Kind.COUNTER, born_late=each is XID_ERRORS)]
-    is_share = each.name.endswith("_ratio") and each.name not in _ABOVE_1
+    is_share = each.name.endswith("_ratio") and not each.above_one
     scale = Scale.RATIO if is_share else Scale.OPEN
     names = [each.name, each.name + PEAK_SUFFIX] if each.peak else [each.name]
     return [Metric(name, Kind.GAUGE, scale) for name in names]

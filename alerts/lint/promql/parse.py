@@ -25,7 +25,7 @@ from alerts.lint.promql.tree import (
     Window,
 )
 from alerts.lint.promql.variables import Filled, filled
-from alerts.lint.promql.words import Word, landmarks
+from alerts.lint.promql.words import Word, landmarks, most_levels
 
 _MATCHERS = {
     str(promql.MatchOp.Equal): "=",
@@ -40,6 +40,9 @@ _HOLT_WINTERS = promql.Function(
 )
 """Of Prometheus 2 alone: the parser, which has the grammar of 3, is told of it where it is used."""
 _NAME_MATCHER = "__name__"
+_MOST_LEVELS = 1000
+"""Operators and brackets of an expression: from some thousands on the parser takes the whole process down."""
+_TOO_DEEP = "is nested too deeply, or too long: record parts of it by rules of their own"
 
 
 class PromqlError(ValueError):
@@ -49,16 +52,19 @@ class PromqlError(ValueError):
 def parse(text: str) -> Node:
     """An expression, variables of Grafana in it or not. Raises PromqlError."""
     plain = filled(text)
+    if most_levels(plain.text) > _MOST_LEVELS:
+        raise PromqlError(_TOO_DEEP)
     try:
-        tree = _parsed(plain.text)
+        return _Placing(text, plain).node(_parsed(plain.text))
+    except PromqlError:
+        raise
     except ValueError as error:
         said = str(error)
         if plain.variables:
             said += " (with something put in for its variables)"
         raise PromqlError(said) from error
     except RecursionError as error:
-        raise PromqlError("is nested too deeply") from error
-    return _Placing(text, plain).node(tree)
+        raise PromqlError(_TOO_DEEP) from error
 
 
 def _parsed(text: str) -> Any:  # noqa: ANN401 -- the parser's own

@@ -56,6 +56,12 @@ def words(text: str) -> list[Word]:
     return [word for word in found if word.kind != "space"]
 
 
+def most_levels(text: str) -> int:
+    """How deep an expression's tree can be at most: each operator and each bracket that opens may be a level of it."""
+    levels = _SIGNS | _OPERATORS | {"("}
+    return sum(word.lower in levels for word in words(text) if word.kind in {"name", "sign"})
+
+
 def unquoted(text: str) -> str:
     """The text with an x for each character that stands in quotes or in a comment."""
     plain = list(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from alerts.lint.run import lint, lint_text
 from alerts.lint.settings import LintSettings
 from tests.alerts.lint.linting import alert, finds, linted, rules
 
+SHORT = 700
+"""Operators, or brackets: fewer than are refused unseen, and more than some of what goes through a tree can bear."""
 TEXTS = st.text(st.sampled_from("ab c\n\t\"'\\{}[]#:,|>-%&*!é😀 "), min_size=1, max_size=40)
 
 
@@ -324,3 +327,27 @@ def test_a_folder_is_looked_through_and_other_kinds_are_passed_over(tmp_path: Pa
 )
 def test_durations(text: str, seconds: float) -> None:
     assert duration_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda n: "(" * n + "up" + ")" * n,
+        lambda n: "-" * n + "up",
+        lambda n: "up + " * n + "up",
+        lambda n: "up or " * n + "up",
+        lambda n: "a ^ " * n + "a",
+        lambda n: "abs(" * n + "up" + ")" * n,
+    ],
+)
+@pytest.mark.parametrize("times", [SHORT, 100_000])
+def test_an_expression_that_no_parser_can_take_costs_itself_alone(
+    shape: Callable[[int], str], times: int
+) -> None:
+    text = rules(alert(shape(times)), alert("vllm:kv_cache_usage_perc > 85"))
+    report = lint_text("file", text, LintSettings())
+    assert all(
+        "nested too deeply, or too long: record parts of it" in each.problem for each in report.troubles
+    )
+    assert report.troubles or times == SHORT
+    assert "ratio-scale" in {problem.check for problem in report.problems}

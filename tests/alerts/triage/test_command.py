@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -306,6 +307,35 @@ def test_a_gateway_that_is_none_is_told_and_the_rest_goes_on() -> None:
         said, code = told(url, "--sidecar", "none", "--gateway", stage.sidecar_url())
     assert (said["verdict"], code) == ("healthy", 0)
     assert any("thrashold sidecar" in problem for problem in said["problems"])
+
+
+STANDING = b"vllm:num_requests_running 1\nvllm:kv_cache_usage_perc 0.1\nvllm:generation_tokens_total 5\n"
+
+
+def test_the_longer_look_that_it_proposes_is_at_the_same_as_this_one(tmp_path: Path) -> None:
+    bodies = {"engine": STANDING, "envoy": envoy_page("whole/03-err")}
+    with serving() as stage:
+        stage.show([Pages(bodies, b"")])
+        url, gateway = f"{stage.engine_url('engine')}?a=1&b=2", stage.engine_url("envoy")
+        file = tmp_path / "the sidecar's.yaml"
+        file.write_text(json.dumps({"engines": [{"name": "worker-7", "url": url}]}))
+        first, _ = told("worker-7", "--config", str(file), "--sidecar", "none", "--gateway", gateway)
+        program, triage, *arguments = shlex.split(first["next"]["commands"][0])
+        seconds = arguments[arguments.index("--wait") + 1]
+        again, _ = told(*arguments, "--wait", "1")
+    assert (first["certainty"], program, triage) == ("possible", "thrashold", "triage")
+    assert float(seconds) > 30
+    assert again.pop("watched_seconds") > 0
+    same = ("engine", "sidecar", "gateways", "problems", "verdict")
+    assert {key: again[key] for key in same} == {key: first[key] for key in same}
+
+
+def test_an_address_in_a_command_means_nothing_to_a_shell_and_tells_no_secret() -> None:
+    with engine(STANDING) as url:
+        said, _ = told(f"{url};x?token=secret&b=2", "--sidecar", "none")
+    command = said["next"]["commands"][0]
+    assert shlex.split(command)[:3] == ["thrashold", "triage", f"{url};x?..."]
+    assert "secret" not in command
 
 
 PROMETHEUS = b"prometheus_build_info 1\nprometheus_tsdb_head_series 5\n"

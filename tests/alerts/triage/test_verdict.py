@@ -180,13 +180,28 @@ def test_a_page_says_what_its_snapshot_does() -> None:
     assert of_page(b"vllm:num_requests_running 1\n", 0.0) is None
 
 
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_what_a_counter_rose_by_is_not_known_where_it_began_anew(then: float, now: float) -> None:
+    """A sidecar that was restarted amid a look counts from 0: that is no calm."""
+    look = by_sidecar(of_rank(running=1, preempted=then), of_rank(running=1, preempted=now))
+    told = look.subjects().ranks[0].told_of(PREEMPTION_RATE)
+    if now < then:
+        assert told is None
+    else:
+        assert told is not None
+        assert told.value == now - then
+
+
 def test_a_second_says_what_it_can_not_know_and_which_look_would() -> None:
     busy = [cycle for cycle in replayed("vllm-0.32.0") if cycle.phase == "overload"][20:60]
     pair = next(each for each in pairwise(busy) if each[1].at - each[0].at > 0.8)
     look = alone([each.sample for each in pair])
-    assert {each.what for each in unknowns(look)} >= {"whether it thrashes"}
+    assert {each.what for each in unknowns(look, THRESHOLDS)} >= {"whether it thrashes"}
     whole = alone([each.sample for each in busy])
-    assert not {each.what for each in unknowns(whole)} & {"whether it thrashes", "whether it stands still"}
+    assert not {each.what for each in unknowns(whole, THRESHOLDS)} & {
+        "whether it thrashes",
+        "whether it stands still",
+    }
 
 
 def test_the_limit_for_envoy_is_what_fits_with_some_to_spare() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.alerts.lint.linting import finds_in
+from alerts.command import RENDERED
+from alerts.limits import limits
+from alerts.pack_settings import PackSettings
+from alerts.thresholds import Thresholds
+from tests.alerts.lint.linting import finds, finds_in
 
 KV = "vllm:kv_cache_usage_perc"
 
@@ -19,6 +23,7 @@ KV = "vllm:kv_cache_usage_perc"
         (f"{KV} * 100 > 0.9", "compare with 90"),
         (f"1 - {KV} > 10", "compare with 0.1"),
         ("thrashold_kv_usage_ratio_peak > 90", "compare with 0.9"),
+        ("thrashold_pcie_saturation_ratio > 80", "compare with 0.8"),
         ("sglang:token_usage > 90", "compare with 0.9"),
         ("DCGM_FI_DEV_GPU_UTIL < 0.5", "compare with 50"),
         ("DCGM_FI_PROF_GR_ENGINE_ACTIVE > 80", "compare with 0.8"),
@@ -42,6 +47,8 @@ def test_what_cannot_be_reached_is_told_with_what_can(expr: str, fix: str) -> No
         f"{KV} * 20000 > 15000",
         "thrashold_kv_demand_ratio > 2",
         "thrashold_retry_amplification_ratio > 3",
+        "thrashold_rank_imbalance_ratio > 1.8",
+        "thrashold_tail_fragmentation_reserve_ratio > 2",
         "DCGM_FI_DEV_GPU_UTIL > 90",
         "some_ratio > 85",
         "sum(rate(a_total[5m])) / sum(rate(b_total[5m])) > 5",
@@ -49,3 +56,12 @@ def test_what_cannot_be_reached_is_told_with_what_can(expr: str, fix: str) -> No
 )
 def test_what_can_be_or_is_not_known_is_not(expr: str) -> None:
     assert not finds_in("ratio-scale", expr)
+
+
+def test_whatever_a_threshold_may_be_its_signal_can_reach() -> None:
+    highest = {
+        name: float(meta.le) for name, metas in limits(Thresholds) for meta in metas if meta.le is not None
+    }
+    calm = Thresholds().kv_usage_calm_ratio  # has to be below the full one
+    settings = PackSettings(thresholds=Thresholds(**{**highest, "kv_usage_calm_ratio": calm}))
+    assert not finds("ratio-scale", RENDERED["thrashold.rules.yml"](settings))
