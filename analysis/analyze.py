@@ -24,11 +24,12 @@ def analyze(
     end: float | None = None,
     annotations: Sequence[Annotation] = (),
     *,
+    matchers: Sequence[str] = (),
     progress: Progress = lambda _: None,
 ) -> tuple[History, Report]:
     """Read a source and say what happened. Raises HistoryError. See ``analysis.history.reading.read`` for sources."""
     progress("history")
-    history = read(source, start, end)
+    history = read(source, start, end, matchers=matchers)
     return history, report(history, annotations, progress=progress)
 
 

@@ -29,6 +29,13 @@ _EXTRA = "pip install 'thrashold[analysis]'"
 )
 @click.option("--end", metavar="TIME", help="End before this.  [default: the history's end]")
 @click.option(
+    "--match",
+    "matchers",
+    metavar="LABEL=VALUE",
+    multiple=True,
+    help="Of a server only series with this label, as cluster=east or instance=~\"10.0.1.*\". Repeatable.",
+)
+@click.option(
     "-o",
     "--out",
     metavar="DIR",
@@ -47,6 +54,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one each for click's options
     source: str,
     start: str | None,
     end: str | None,
+    matchers: tuple[str, ...],
     out: Path | None,
     wants_json: bool,  # noqa: FBT001 - click calls by name
     annotations_file: Path | None,
@@ -73,7 +81,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one each for click's options
     except AnnotationError as error:
         raise UsageFailure(str(error)) from error
     try:
-        history, made = work.analyze(source, since, until, noted, progress=_progress)
+        history, made = work.analyze(source, since, until, noted, matchers=matchers, progress=_progress)
         folder = out if out is not None or wants_json else Path("report")
         written = work.write(folder, history, made) if folder is not None else ()
     except HistoryError as error:
