@@ -33,7 +33,7 @@ _EXTRA = "pip install 'thrashold[analysis]'"
     "matchers",
     metavar="LABEL=VALUE",
     multiple=True,
-    help="Of a server only series with this label, as cluster=east or instance=~\"10.0.1.*\". Repeatable.",
+    help='Of a server only series with this label, as cluster=east or instance=~"10.0.1.*". Repeatable.',
 )
 @click.option(
     "-o",

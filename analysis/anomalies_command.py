@@ -50,7 +50,7 @@ class Range:
     "matchers",
     metavar="LABEL=VALUE",
     multiple=True,
-    help="Of a server only series with this label, as cluster=east or instance=~\"10.0.1.*\". Repeatable.",
+    help='Of a server only series with this label, as cluster=east or instance=~"10.0.1.*". Repeatable.',
 )
 @click.option("--json", "wants_json", is_flag=True, help="The same as one JSON object.")
 @click.option(
@@ -84,12 +84,18 @@ def anomalies(  # noqa: PLR0913, PLR0917 - one each for click's options
     if html is not None and not html.resolve().parent.is_dir():
         raise UsageFailure(f"--html {html}: there is no folder {html.resolve().parent}")
     try:
-        leave(_told(sources, _range(sources, start, end, step, matchers), scheduler, html, wants_json=wants_json))
+        leave(
+            _told(
+                sources, _range(sources, start, end, step, matchers), scheduler, html, wants_json=wants_json
+            )
+        )
     except ImportError as error:
         raise click.ClickException(f"{_MISSING} ({error})") from error
 
 
-def _range(sources: Sequence[str], start: str | None, end: str | None, step: float | None, matchers: tuple[str, ...]) -> Range:
+def _range(
+    sources: Sequence[str], start: str | None, end: str | None, step: float | None, matchers: tuple[str, ...]
+) -> Range:
     from analysis.history.reading import parse_range  # noqa: PLC0415 - --help needs click alone
 
     try:

@@ -151,7 +151,14 @@ def _drill(asked: Containers) -> Service:
 
 
 def _exporter(which: list[str], recording: str) -> list[str]:
-    return ["exporter", *which, "--listen", f"0.0.0.0:{_PORTS.sidecar}", "--recorder", f"/recording/{recording}"]
+    return [
+        "exporter",
+        *which,
+        "--listen",
+        f"0.0.0.0:{_PORTS.sidecar}",
+        "--recorder",
+        f"/recording/{recording}",
+    ]
 
 
 def _sidecar(asked: Containers) -> Service:

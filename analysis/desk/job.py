@@ -100,9 +100,7 @@ def _concerns(worker: WorkerSettings, wanted: Wanted) -> bool:
     return not wanted.engines or not worker.engines or not set(worker.engines).isdisjoint(wanted.engines)
 
 
-def _asked_of(
-    settings: DeskSettings, workers: list[WorkerSettings], wanted: Wanted
-) -> list[WorkerSettings]:
+def _asked_of(settings: DeskSettings, workers: list[WorkerSettings], wanted: Wanted) -> list[WorkerSettings]:
     """Those whose flight recorders are read; none where the server has to do for that long and that many."""
     hours = (wanted.end - wanted.start) / 3600
     fit = max(1, min(_MOST_WORKERS, int(_MOST_WORKER_HOURS / hours)))

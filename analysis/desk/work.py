@@ -111,7 +111,9 @@ class Worker:
         start, until = self.schedule.looked_at(incident.opened, began)
         if until < (began if incident.ended is None else incident.ended):
             hours = self.schedule.longest / HOUR
-            self._tell(number, f"it lasts longer than {hours:g} h: the report looks at the first {hours:g} h of it")
+            self._tell(
+                number, f"it lasts longer than {hours:g} h: the report looks at the first {hours:g} h of it"
+            )
         made = self.files(number) / "new"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(parents=True)

@@ -125,7 +125,12 @@ def test_many_workers_over_hours_are_asked_of_the_server_where_there_is_one(
 ) -> None:
     recorder, url = long_ago
     workers = "".join(f"  - {{sidecar: '{url}', engines: [e{each}]}}\n" for each in range(6))
-    body = message(*(alert("A", f"{each:x}", time.time() - 3 * HOUR, cluster="p", engine=f"e{each}") for each in range(6)))
+    body = message(
+        *(
+            alert("A", f"{each:x}", time.time() - 3 * HOUR, cluster="p", engine=f"e{each}")
+            for each in range(6)
+        )
+    )
 
     def asked_with(more: str, folder: Path) -> str:
         folder.mkdir()

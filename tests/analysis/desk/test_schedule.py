@@ -46,7 +46,11 @@ def test_one_whose_report_could_not_be_made_is_tried_again_at_the_same_pace() ->
 
 
 @given(
-    st.floats(60, 1e5), st.floats(HOUR, 48 * HOUR), st.floats(10, 86_400), st.floats(0, 1e6), st.floats(0, 1e6)
+    st.floats(60, 1e5),
+    st.floats(HOUR, 48 * HOUR),
+    st.floats(10, 86_400),
+    st.floats(0, 1e6),
+    st.floats(0, 1e6),
 )
 def test_what_is_due_comes_after_the_last_one_and_within_an_hour_or_the_set_time(
     look_back: float, longest: float, again: float, reported: float, tried: float

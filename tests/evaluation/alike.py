@@ -1,0 +1,188 @@
+"""The same questions to a Prometheus and to a store of a fleet: every expression of the pack and of the boards.
+
+What both hold is a drill's incident as it was scraped, engines of other kinds, a series for every signal that these
+haven't, and what the pack's rules record of it all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import httpx
+
+from alerts.catalogue import ALERTS, RECORDINGS
+from alerts.pack_settings import PackSettings
+from dashboards.catalogue import boards
+from dashboards.lint.finding import panels_of
+from dashboards.queries import interpolated
+from exporter.recorder_export import export_openmetrics
+from exporter.recorder_reader import Recording
+from tests.dashboards import past
+from tests.evaluation.playing import Case, play
+from tests.support.mirrored import Mirrored
+from tests.support.prometheus import Labels, Prometheus
+from tests.support.scraped import Scraped
+
+SCRAPE_SECONDS = 15
+DRILL = "drill"
+LABELS = {"cluster": DRILL, "instance": "drill:9807", "job": "thrashold"}
+_EVERYTHING = {"cluster": ".*", "engine": ".*", "instance": ".*"}
+_INTERVAL = "60s"
+_EXACT, _CLOSE = 1e-9, 0.02
+Answer = dict[Labels, dict[float, float]]
+
+
+class Kind(StrEnum):
+    """Where an expression stands."""
+
+    ALERT = "alerts"
+    RECORDING = "recorded"
+    PANEL = "panels of the boards"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An expression, and what it is called."""
+
+    kind: Kind
+    name: str
+    text: str
+
+
+class Likeness(StrEnum):
+    """Of two answers, from like to unlike."""
+
+    SAME = "the same"
+    CLOSE = "the same subjects and instants, values within 2 %"
+    VALUES = "the same subjects and instants, other values"
+    INSTANTS = "the same subjects, at some other instants"
+    SUBJECTS = "other subjects"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One question's two answers. ``worst``: the largest relative difference of values; ``told``: an example."""
+
+    question: Question
+    likeness: Likeness
+    series: int
+    worst: float
+    told: str
+
+
+def questions() -> tuple[Question, ...]:
+    """All that are shipped."""
+    settings = PackSettings()
+    rendering = settings.rendering
+    found = [Question(Kind.ALERT, alert.name, alert.condition.promql(rendering)) for alert in ALERTS.values()]
+    found += [
+        Question(Kind.RECORDING, each.name, each.promql(rendering))
+        for group in RECORDINGS.values()
+        for each in group.recordings
+    ]
+    for name, board in boards(settings).items():
+        for panel in panels_of(board.to_json()):
+            found += [
+                Question(
+                    Kind.PANEL,
+                    f"{name} / {panel['title']} / {target['refId']}",
+                    interpolated(str(target["expr"]), _EVERYTHING, _INTERVAL),
+                )
+                for target in panel["targets"]
+            ]
+    return tuple(found)
+
+
+def history(folder: Path, start: float, case: Case | None = None) -> tuple[Scraped, float]:
+    """What both are to hold, from ``start`` on, and the instant up to which they hold it."""
+    kept = Scraped()
+    dump = folder / "drill.om"
+    with Recording(play(case or Case("incident")).recording) as opened, dump.open("wb") as out:
+        export_openmetrics(opened, out)
+    kept.add_recording(dump, SCRAPE_SECONDS, **LABELS)
+    first, last = kept.span()
+    _move(kept, start - first)
+    end = start + last - first
+    others = past.past(each.text for each in questions())
+    _move(others, end - past.END)
+    for name, family in others.series.items():
+        for labels, points in family.items():
+            kept.series[name][labels] += points
+    recorded = folder / "recorded"
+    recorded.mkdir()
+    past.record(kept, recorded, start, end)
+    return kept, end
+
+
+def _move(kept: Scraped, by: float) -> None:
+    for family in kept.series.values():
+        for labels, points in family.items():
+            family[labels] = [(at + by, value) for at, value in points]
+
+
+def compare(both: Mirrored, asked: Sequence[Question], start: float, end: float) -> Iterator[Compared]:
+    """Each question to both, at the instants of a scrape."""
+    for question in asked:
+        expected = _answer(both.prometheus, question, start, end)
+        try:
+            found = _answer(both.victoria, question, start, end)
+        except AssertionError as refused:
+            yield Compared(question, Likeness.REFUSED, len(expected), math.nan, str(refused)[:200])
+            continue
+        yield _compared(question, expected, found)
+
+
+def _answer(server: Prometheus, question: Question, start: float, end: float) -> Answer:
+    return {
+        labels: values
+        for labels, values in server.query_range(question.text, start, end, SCRAPE_SECONDS).items()
+        if values
+    }
+
+
+def _compared(question: Question, expected: Answer, found: Answer) -> Compared:
+    if expected.keys() != found.keys():
+        more, less = found.keys() - expected.keys(), expected.keys() - found.keys()
+        told = "; ".join(
+            [f"besides: {dict(each)}" for each in sorted(more)[:2]]
+            + [f"not: {dict(each)}" for each in sorted(less)[:2]]
+        )
+        return Compared(question, Likeness.SUBJECTS, len(expected), math.nan, told)
+    instants = Counter[str]()
+    worst, example = 0.0, ""
+    for labels, values in expected.items():
+        others = found[labels]
+        for at in values.keys() ^ others.keys():
+            instants["more" if at in others else "fewer"] += 1
+        for at in values.keys() & others.keys():
+            off = _off(values[at], others[at])
+            if off > worst:
+                worst, example = off, f"{others[at]:g} for {values[at]:g} of {dict(labels)}"
+    if instants:
+        told = ", ".join(f"{count} instants {kind}" for kind, count in sorted(instants.items()))
+        points = sum(map(len, expected.values()))
+        return Compared(question, Likeness.INSTANTS, len(expected), worst, f"{told}, of {points}; {example}")
+    likeness = Likeness.SAME if worst <= _EXACT else Likeness.CLOSE if worst <= _CLOSE else Likeness.VALUES
+    return Compared(question, likeness, len(expected), worst, example)
+
+
+def _off(expected: float, found: float) -> float:
+    if expected == found or (math.isnan(expected) and math.isnan(found)):
+        return 0.0
+    if not (math.isfinite(expected) and math.isfinite(found)):
+        return math.inf
+    return abs(found - expected) / max(abs(expected), 1e-12)
+
+
+def by_kind(found: Sequence[Compared]) -> dict[Kind, Counter[Likeness]]:
+    """How many of each."""
+    told: dict[Kind, Counter[Likeness]] = defaultdict(Counter)
+    for each in found:
+        told[each.question.kind][each.likeness] += 1
+    return told
