@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from analysis.desk.narrowing import MOST_SIDECARS, narrowed
 from analysis.desk.settings import DeskSettings, WorkerSettings
 from exporter.clock import anchored_clock
 from exporter.settings import SettingsError, load
@@ -48,7 +49,7 @@ _END = b"# EOF\n"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is asked of a job. ``engines``: those that the alerts name; none: all that are known.
+    """What is asked of a job. ``engines``: those that the alerts name; none: all that are known. ``cluster``: labels.
 
     ``config``: the desk's own settings in a file, since secrets are named there and stay there.
     """
@@ -56,6 +57,7 @@ class Wanted(msgspec.Struct, frozen=True):
     start: float
     end: float
     engines: tuple[str, ...]
+    cluster: dict[str, str]
     config: str | None
     environment: dict[str, str]
     flags: dict[str, str]
@@ -221,6 +223,11 @@ def _analysed(source: str, wanted: Wanted, folder: Path) -> int:
     _say("the history is analysed")
     # asked for from inside: the report names its source, and where the desk keeps its files is nobody's business
     command = [*_OURS, "analyze", source, "--start", f"{wanted.start:.3f}", "--end", f"{wanted.end:.3f}"]
+    if source != RECORDED:
+        matchers = narrowed(source, wanted.engines, wanted.cluster, wanted.start, wanted.end)
+        if matchers:
+            _say(f"it has more than {MOST_SIDECARS} sidecars: those of these engines are read, or some of them")
+        command += [text for each in matchers for text in ("--match", each)]
     try:
         done = subprocess.run(  # noqa: S603 - our own command
             [*command, "--out", "."],

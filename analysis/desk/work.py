@@ -121,6 +121,7 @@ class Worker:
             start,
             until,
             self.store.engines(number),
+            {name: text for name, text in incident.cluster.items() if text},
             None if self.given.config is None else str(self.given.config),
             dict(self.given.environment),
             dict(self.given.flags),

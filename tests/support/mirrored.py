@@ -37,7 +37,8 @@ class Mirrored:
 
 @contextlib.contextmanager
 def mirrored(kept: Scraped, folder: Path, every: float) -> Iterator[Mirrored]:
-    """Both hold ``kept``, with staleness markers where a series has none for longer than ``every`` seconds.
+    """Both hold ``kept``, with staleness markers where a series has none for longer than ``every`` seconds, as a
+    scrape and a rule leave them that no longer have it.
 
     All of it has to be of the time to come: a Prometheus writes on what it was given since it was started.
     """
@@ -55,10 +56,11 @@ def mirrored(kept: Scraped, folder: Path, every: float) -> Iterator[Mirrored]:
 def _write(server: Prometheus, kept: Scraped, every: float) -> int:
     """Gives the number of samples."""
     written = 0
+    _, end = kept.span()
     for part in _parts(_series(kept)):
         made = []
         for labels, points in part:
-            times, values = _marked(points, every)
+            times, values = _marked(points, every, end)
             written += len(times)
             made.append((labels, samples(times, values)))
         server.write(body(made))
@@ -79,10 +81,10 @@ def _parts(
         yield part
 
 
-def _marked(points: Points, every: float) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds and values; a scrape that lacks a series leaves a marker."""
+def _marked(points: Points, every: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+    """Milliseconds and values, with the markers."""
     found: Points = []
-    for (at, value), (then, _) in itertools.pairwise([*points, (points[-1][0] + every, 0.0)]):
+    for (at, value), (then, _) in itertools.pairwise([*points, (end + every / 2, 0.0)]):
         found.append((at, value))
         if then - at > 1.5 * every:
             found.append((at + every, _STALE))
