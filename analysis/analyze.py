@@ -18,7 +18,7 @@ from analysis.report.report import Report
 PAGE, MARKDOWN, JSON, POSTMORTEM = "report.html", "report.md", "report.json", "postmortem.md"
 
 
-def analyze(
+def analyze(  # noqa: PLR0913 - what, when, and who is told
     source: str,
     start: float | None = None,
     end: float | None = None,

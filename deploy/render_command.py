@@ -52,7 +52,7 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 class _Plain(yaml.SafeDumper):
     """Says what several services have at each of them: no line needs another one to be read."""
 
-    def ignore_aliases(self, data: object) -> bool:
+    def ignore_aliases(self, _data: object) -> bool:
         return True
 
 

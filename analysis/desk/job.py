@@ -226,7 +226,9 @@ def _analysed(source: str, wanted: Wanted, folder: Path) -> int:
     if source != RECORDED:
         matchers = narrowed(source, wanted.engines, wanted.cluster, wanted.start, wanted.end)
         if matchers:
-            _say(f"it has more than {MOST_SIDECARS} sidecars: those of these engines are read, or some of them")
+            _say(
+                f"it has more than {MOST_SIDECARS} sidecars: those of these engines are read, or some of them"
+            )
         command += [text for each in matchers for text in ("--match", each)]
     try:
         done = subprocess.run(  # noqa: S603 - our own command

@@ -138,8 +138,8 @@ class DeskSettings:
         Meta(
             ge=1,
             le=48,
-            description="How much of an incident a report looks at, from its first alert on: a longer one is told by how"
-            " it began.",
+            description="How much of an incident a report looks at, from its first alert on: a longer one is told by"
+            " how it began.",
         ),
     ] = 6.0
     join_seconds: Annotated[

@@ -1,12 +1,15 @@
 """The same questions to a Prometheus and to a store of a fleet: every expression of the pack and of the boards.
 
 What both hold is a drill's incident as it was scraped, engines of other kinds, a series for every signal that these
-haven't, and what the pack's rules record of it all.
+haven't, and what the pack's rules record of it all. ``python -m tests.evaluation.alike`` says how alike answers are.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,16 +25,21 @@ from exporter.recorder_export import export_openmetrics
 from exporter.recorder_reader import Recording
 from tests.dashboards import past
 from tests.evaluation.playing import Case, play
-from tests.support.mirrored import Mirrored
+from tests.support.mirrored import Mirrored, mirrored
 from tests.support.prometheus import Labels, Prometheus
 from tests.support.scraped import Scraped
 
 SCRAPE_SECONDS = 15
+TO_COME_SECONDS = 300
+"""For what both hold to be put together: it has to be of the time to come."""
+OFF_SECONDS = 7.4
+"""After a scrape: what stands at the very edge of a window is in it for one of them."""
 DRILL = "drill"
 LABELS = {"cluster": DRILL, "instance": "drill:9807", "job": "thrashold"}
 _EVERYTHING = {"cluster": ".*", "engine": ".*", "instance": ".*"}
 _INTERVAL = "60s"
-_EXACT, _NEAR = 1e-9, 0.1
+_EXACT = 1e-9
+_GROWN_SECONDS = 300.0
 Answer = dict[Labels, dict[float, float]]
 
 
@@ -66,14 +74,15 @@ class Likeness(StrEnum):
 class Compared:
     """One question's two answers. ``worst``: the largest relative difference of values; ``told``: an example.
 
-    ``near``: the share of values that differ by 10 % at most.
+    ``total``: the sum of all values in the one over that in the other, of series from five minutes on, the longest time
+    that a rate of the drill is taken over; not a number where there is none.
     """
 
     question: Question
     likeness: Likeness
     series: int
     worst: float
-    near: float
+    total: float
     told: str
 
 
@@ -137,9 +146,7 @@ def compare(both: Mirrored, asked: Sequence[Question], start: float, end: float)
         try:
             found = _answer(both.victoria, question, start, end)
         except AssertionError as refused:
-            yield Compared(
-                question, Likeness.REFUSED, len(expected), math.nan, math.nan, str(refused)[:200]
-            )
+            yield Compared(question, Likeness.REFUSED, len(expected), math.nan, math.nan, str(refused)[:200])
             continue
         yield _compared(question, expected, found)
 
@@ -147,7 +154,9 @@ def compare(both: Mirrored, asked: Sequence[Question], start: float, end: float)
 def _answer(server: Prometheus, question: Question, start: float, end: float) -> Answer:
     """By labels without the name: functions over time keep it there, and rules and legends do without."""
     asked = server.query_range(question.text, start, end, SCRAPE_SECONDS)
-    return {tuple(each for each in labels if each[0] != "__name__"): values for labels, values in asked.items()}
+    return {
+        tuple(each for each in labels if each[0] != "__name__"): values for labels, values in asked.items()
+    }
 
 
 def _compared(question: Question, expected: Answer, found: Answer) -> Compared:
@@ -157,22 +166,24 @@ def _compared(question: Question, expected: Answer, found: Answer) -> Compared:
         told += [f"not: {dict(each)}" for each in sorted(less)[:2]]
         return Compared(question, Likeness.SUBJECTS, len(expected), math.nan, math.nan, "; ".join(told))
     instants = Counter[str]()
-    worst, told_of, offs = 0.0, "", []
+    worst, told_of, sums = 0.0, "", [0.0, 0.0]
     for labels, values in expected.items():
         others = found[labels]
         for at in values.keys() ^ others.keys():
             instants["more" if at in others else "fewer"] += 1
         for at in values.keys() & others.keys():
-            offs.append(_off(values[at], others[at]))
-            if offs[-1] > worst:
-                worst, told_of = offs[-1], f"{others[at]:g} for {values[at]:g} of {dict(labels)}"
-    near = sum(off <= _NEAR for off in offs) / len(offs) if offs else 1.0
+            off = _off(values[at], others[at])
+            if off > worst:
+                worst, told_of = off, f"{others[at]:g} for {values[at]:g} of {dict(labels)}"
+            if at > min(values) + _GROWN_SECONDS:
+                sums = [sums[0] + values[at], sums[1] + others[at]]
+    total = sums[1] / sums[0] if sums[0] else math.nan
     likeness = Likeness.SAME if worst <= _EXACT else Likeness.VALUES
     if instants:
         likeness = Likeness.INSTANTS
         counted = ", ".join(f"{count} instants {kind}" for kind, count in sorted(instants.items()))
         told_of = f"{counted}, of {sum(map(len, expected.values()))}; {told_of}"
-    return Compared(question, likeness, len(expected), worst, near, told_of)
+    return Compared(question, likeness, len(expected), worst, total, told_of)
 
 
 def _off(expected: float, found: float) -> float:
@@ -189,3 +200,27 @@ def by_kind(found: Sequence[Compared]) -> dict[Kind, Counter[Likeness]]:
     for each in found:
         told[each.question.kind][each.likeness] += 1
     return told
+
+
+def main() -> None:
+    """Prints how many answers are how alike, and each that isn't the same."""
+    start = time.time() // SCRAPE_SECONDS * SCRAPE_SECONDS + TO_COME_SECONDS
+    with tempfile.TemporaryDirectory() as name:
+        kept, end = history(Path(name), start)
+        with mirrored(kept, Path(name), SCRAPE_SECONDS) as both:
+            found = tuple(compare(both, questions(), start + OFF_SECONDS, end))
+    lines = [
+        f"{kind}: {count} {likeness}"
+        for kind, counts in by_kind(found).items()
+        for likeness, count in counts.most_common()
+    ]
+    lines += [
+        f"{each.question.kind}, {each.question.name}: {each.likeness}, {each.total:.2f} in all; {each.told}"
+        for each in found
+        if each.likeness is not Likeness.SAME
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
