@@ -64,7 +64,8 @@ receivers:
   before the first alert until now, `report_hours` (6) of the incident at most: a longer one is told by how it began,
   and the page says so. History comes from the flight recorders of the engines that its alerts name, eight of them and
   sixteen hours of all together at most; for more hours than that from Prometheus, where one is set, and so for engines
-  that no recorder is known of. It is made by a process of its own, one after another. What it does is told on the page
+  that no recorder is known of; of a server that knows more than 50 sidecars only those of these engines are read. It is
+  made by a process of its own, one after another. What it does is told on the page
   as it happens.
 - **Pages**: the list, an incident with its alerts, progress and report, on a phone too. It can be closed with a note.
 - **For programs**: `GET /api/v1/incidents`, `/api/v1/incidents/N`, `/api/v1/incidents/N/events` (server-sent events),

@@ -99,6 +99,11 @@ def _page() -> Page:
     return Page(plain, rendering.body(PLAIN, zipped=True), samples)
 
 
+class _Workers(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Whoever scrapes leaves when it ends."""
+
+
 @contextmanager
 def _serving(page: Page) -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
@@ -115,7 +120,7 @@ def _serving(page: Page) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Workers(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

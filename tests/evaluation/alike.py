@@ -115,7 +115,7 @@ def history(folder: Path, start: float, case: Case | None = None) -> tuple[Scrap
     dump = folder / "drill.om"
     with Recording(play(case or Case("incident")).recording) as opened, dump.open("wb") as out:
         export_openmetrics(opened, out)
-    kept.add_recording(dump, SCRAPE_SECONDS, **LABELS)
+    kept.add_recording(dump, SCRAPE_SECONDS, None, **LABELS)
     first, last = kept.span()
     _move(kept, start - first)
     end = start + last - first

@@ -30,8 +30,6 @@ from tests.support.mirrored import Mirrored, mirrored
 from thrashold import main
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-_OF_TIME = 1e9
-"""Numbers from there on are instants."""
 _RATE = re.compile(r"\b(rate|increase)\(")
 _RECORDED = re.compile(r"\b[a-z_]+:[a-z0-9_:]+\b")
 
@@ -109,15 +107,19 @@ def _json(*arguments: str) -> dict[str, Any]:
     return told
 
 
-def _rounded(told: Any, url: str) -> Any:  # noqa: ANN401 - JSON
-    """To nine digits: VictoriaMetrics keeps no more than some thirteen of a number."""
-    if isinstance(told, dict):
-        return {name: _rounded(each, url) for name, each in told.items()}
-    if isinstance(told, list):
-        return [_rounded(each, url) for each in told]
-    if isinstance(told, float):
-        return float(f"{told:.9g}") if abs(told) < _OF_TIME else round(told, 3)
-    return told.replace(url, "") if isinstance(told, str) else told
+def _differ(here: Any, there: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
+    """Where two answers differ. VictoriaMetrics keeps no more than some thirteen digits of a number."""
+    if isinstance(here, dict) and isinstance(there, dict) and here.keys() == there.keys():
+        for name in here:
+            yield from _differ(here[name], there[name], f"{path}.{name}")
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for place, (one, other) in enumerate(zip(here, there, strict=True)):
+            yield from _differ(one, other, f"{path}[{place}]")
+    elif isinstance(here, float) and isinstance(there, float):
+        if not math.isclose(here, there, rel_tol=1e-9):
+            yield f"{path}: {here} {there}"
+    elif here != there:
+        yield f"{path}: {here} {there}"
 
 
 def test_the_analysis_says_the_same_of_both(
@@ -136,7 +138,8 @@ def test_the_analysis_says_the_same_of_both(
     prometheus, victoria = stage.both.prometheus.url, stage.both.victoria.url
     for command in ("analyze", "anomalies"):
         here, there = (_json(command, url, *span) for url in (prometheus, victoria))
-        assert _rounded(here, prometheus) == _rounded(there, victoria)
+        there = json.loads(json.dumps(there).replace(victoria, prometheus))
+        assert not (found := list(_differ(here, there))), "\n".join(found[:10])
         assert "engine-0" in json.dumps(here)
     assert _json("analyze", victoria, *span)["causes"][0]["cause"] == "swap-thrash"
 
