@@ -63,8 +63,6 @@ class Server:
             ("start", f"{start:.3f}"),
             ("end", f"{end:.3f}"),
             ("step", f"{step:.3f}"),
-            # VictoriaMetrics moves instants to whole steps, where its cache has them; nobody else knows this word
-            ("nocache", "1"),
         )
         return self._asked(self._client.ask("/api/v1/query_range", form))
 

@@ -6,6 +6,7 @@ haven't, and what the pack's rules record of it all. ``python -m tests.evaluatio
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import tempfile
@@ -30,10 +31,10 @@ from tests.support.prometheus import Labels, Prometheus
 from tests.support.scraped import Scraped
 
 SCRAPE_SECONDS = 15
-TO_COME_SECONDS = 300
-"""For what both hold to be put together: it has to be of the time to come."""
 OFF_SECONDS = 7.4
-"""After a scrape: what stands at the very edge of a window is in it for one of them."""
+"""From a scrape to where questions are asked: what stands at the very edge of a window is in it for one of them."""
+_TO_COME_SECONDS = 304.6
+"""For what both hold to be put together: it has to be of the time to come. No scrape is at whole steps."""
 DRILL = "drill"
 LABELS = {"cluster": DRILL, "instance": "drill:9807", "job": "thrashold"}
 _EVERYTHING = {"cluster": ".*", "engine": ".*", "instance": ".*"}
@@ -202,13 +203,30 @@ def by_kind(found: Sequence[Compared]) -> dict[Kind, Counter[Likeness]]:
     return told
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Both servers, and from when to when they hold something."""
+
+    both: Mirrored
+    start: float
+    end: float
+
+
+@contextlib.contextmanager
+def staged(folder: Path) -> Iterator[Stage]:
+    """Both, filled. Raises RuntimeError: that took so long that what they should hold is past."""
+    start = time.time() // SCRAPE_SECONDS * SCRAPE_SECONDS + _TO_COME_SECONDS
+    kept, end = history(folder, start)
+    if time.time() > start:
+        raise RuntimeError("put together too late: a Prometheus writes on only what is newer than itself")
+    with mirrored(kept, folder, SCRAPE_SECONDS) as both:
+        yield Stage(both, start, end)
+
+
 def main() -> None:
     """Prints how many answers are how alike, and each that isn't the same."""
-    start = time.time() // SCRAPE_SECONDS * SCRAPE_SECONDS + TO_COME_SECONDS
-    with tempfile.TemporaryDirectory() as name:
-        kept, end = history(Path(name), start)
-        with mirrored(kept, Path(name), SCRAPE_SECONDS) as both:
-            found = tuple(compare(both, questions(), start + OFF_SECONDS, end))
+    with tempfile.TemporaryDirectory() as name, staged(Path(name)) as stage:
+        found = tuple(compare(stage.both, questions(), stage.start + OFF_SECONDS, stage.end))
     lines = [
         f"{kind}: {count} {likeness}"
         for kind, counts in by_kind(found).items()

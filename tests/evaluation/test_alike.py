@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,16 +15,14 @@ from alerts.catalogue import RECORDINGS
 from tests.evaluation.alike import (
     DRILL,
     OFF_SECONDS,
-    SCRAPE_SECONDS,
-    TO_COME_SECONDS,
     Compared,
     Kind,
     Likeness,
+    Stage,
     compare,
-    history,
     questions,
+    staged,
 )
-from tests.support.mirrored import Mirrored, mirrored
 from thrashold import main
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -34,21 +30,10 @@ _RATE = re.compile(r"\b(rate|increase)\(")
 _RECORDED = re.compile(r"\b[a-z_]+:[a-z0-9_:]+\b")
 
 
-@dataclass(frozen=True)
-class Stage:
-    both: Mirrored
-    start: float
-    end: float
-
-
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("alike")
-    start = time.time() // SCRAPE_SECONDS * SCRAPE_SECONDS + TO_COME_SECONDS
-    kept, end = history(folder, start)
-    assert time.time() < start, "put together too late: a Prometheus writes on only what is newer than itself"
-    with mirrored(kept, folder, SCRAPE_SECONDS) as both:
-        yield Stage(both, start, end)
+    with staged(tmp_path_factory.mktemp("alike")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +93,12 @@ def _json(*arguments: str) -> dict[str, Any]:
 
 
 def _differ(here: Any, there: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
-    """Where two answers differ. VictoriaMetrics keeps no more than some thirteen digits of a number."""
+    """Where two answers differ. VictoriaMetrics keeps no more than some thirteen digits of a number.
+
+    Words that tell a value are left out beside it: what lies half way between two is rounded to either.
+    """
     if isinstance(here, dict) and isinstance(there, dict) and here.keys() == there.keys():
-        for name in here:
+        for name in here.keys() - ({"words"} if "value" in here else set()):
             yield from _differ(here[name], there[name], f"{path}.{name}")
     elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
         for place, (one, other) in enumerate(zip(here, there, strict=True)):
@@ -144,14 +132,9 @@ def test_the_analysis_says_the_same_of_both(
     assert _json("analyze", victoria, *span)["causes"][0]["cause"] == "swap-thrash"
 
 
-@pytest.mark.parametrize("late_seconds", [OFF_SECONDS, 0.4, 14.6])
-def test_a_backtest_says_the_same_of_both(stage: Stage, late_seconds: float) -> None:
-    """Though VictoriaMetrics likes to move the instants to whole steps."""
-    span = ("--start", f"{stage.start + late_seconds:.3f}", "--end", f"{stage.end:.3f}", "--json")
-    here, there = (
-        _json("backtest", url, *span) for url in (stage.both.prometheus.url, stage.both.victoria.url)
-    )
-    assert [each["name"] for each in here["alerts"]] == [each["name"] for each in there["alerts"]]
-    for one, other in zip(here["alerts"], there["alerts"], strict=True):
-        assert one == other
-    assert any(each["episodes"] for each in here["alerts"])
+def test_a_backtest_says_the_same_of_both(stage: Stage) -> None:
+    prometheus, victoria = stage.both.prometheus.url, stage.both.victoria.url
+    span = ("--start", f"{stage.start:.3f}", "--end", f"{stage.end:.3f}", "--json")
+    here, there = (_json("backtest", url, *span) for url in (prometheus, victoria))
+    assert json.loads(json.dumps(there).replace(victoria, prometheus)) == here
+    assert sum(bool(each["episodes"]) for each in here["alerts"]) > 0.8 * len(here["alerts"])

@@ -1,6 +1,6 @@
 """A desk with an incident of the drill's, as if it were happening now; and its pictures.
 
-``python -m tests.support.desk_incident docs/img`` draws the desk's list and an incident there.
+``python -m tests.support.desk_incident docs/img`` draws the desk's list, an incident and its report there.
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ def main() -> None:
         tell(desk, now - 600, "engine-0", "engine-1")
         report_is_there(desk, 2)
         with browser() as shown:
-            for picture, path, height in (("desk-list", "/", 260), ("desk-incident", "/incidents/2", 1100)):
+            for picture, path, height in (
+                ("desk-list", "/", 260),
+                ("desk-incident", "/incidents/2", 1100),
+                ("report", "/incidents/2/report", 1100),
+            ):
                 shown.visit(desk.url + path, _WIDTH, height)
                 time.sleep(2.0)  # the report is a page of its own in a frame, which draws when it likes
                 shown.shot(where / f"{picture}.png")
