@@ -22,7 +22,7 @@ from tests.support.desk import RunningDesk, alert, message, running_desk
 
 ALERT = "KvSequencesSwapped"
 _WIDTH = 1280
-_MOST_SECONDS = 180.0
+_MOST_SECONDS = 400.0
 
 
 def moved(recording: Path, to: Path, end: float) -> None:
