@@ -1,6 +1,7 @@
 """A desk with an incident of the drill's, as if it were happening now; and its pictures.
 
-``python -m tests.support.desk_incident docs/img`` draws the desk's list, an incident and its report there.
+``python -m tests.support.desk_incident docs/img`` draws the desk's list and an incident there, and the report of the
+drill's own recording, as `thrashold analyze` writes it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from analysis.analyze import PAGE, analyze, write
 from tests.evaluation.playing import Case, play
 from tests.exporter.running import running
 from tests.support.chromium import browser
@@ -72,9 +74,19 @@ def report_is_there(desk: RunningDesk, number: int = 1) -> None:
             time.sleep(0.2)
 
 
+def _drawn_report(where: Path) -> None:
+    with tempfile.TemporaryDirectory() as name, browser() as shown:
+        shutil.copy(play(Case("incident")).recording, Path(name) / "flight.db")
+        with contextlib.chdir(name):  # a report names its source as it was called
+            write(Path(), *analyze("flight.db"))
+        shown.visit((Path(name) / PAGE).as_uri(), _WIDTH, 1100)
+        shown.shot(where / "report.png")
+
+
 def main() -> None:
     """Draws."""
     where = Path(sys.argv[1])
+    _drawn_report(where)
     with tempfile.TemporaryDirectory() as name, desk_of_the_incident(Path(name)) as desk:
         now = time.time()
         tell(desk, now - 1800, "engine-7", cluster="lab")
@@ -84,11 +96,7 @@ def main() -> None:
         tell(desk, now - 600, "engine-0", "engine-1")
         report_is_there(desk, 2)
         with browser() as shown:
-            for picture, path, height in (
-                ("desk-list", "/", 260),
-                ("desk-incident", "/incidents/2", 1100),
-                ("report", "/incidents/2/report", 1100),
-            ):
+            for picture, path, height in (("desk-list", "/", 260), ("desk-incident", "/incidents/2", 1100)):
                 shown.visit(desk.url + path, _WIDTH, height)
                 time.sleep(2.0)  # the report is a page of its own in a frame, which draws when it likes
                 shown.shot(where / f"{picture}.png")
