@@ -25,7 +25,6 @@ from deploy.compose import compose as composed
 from deploy.kubernetes import Place, resources
 from deploy.stack import NotRenderedError, render_with
 from exporter.rendered import write_or_check
-from exporter.usage import UsageFailure
 
 SHIPPED = Path("deploy/kubernetes")
 _HEAD = "# Made by `thrashold render kubernetes`: its options say where things are.\n"
@@ -135,7 +134,7 @@ def compose(out: Path, check: bool, **told: str | int) -> None:  # noqa: FBT001 
     try:
         made = compose_files(_of(Containers, told))
     except NotRenderedError as error:
-        raise UsageFailure(str(error)) from error
+        raise click.ClickException(str(error)) from error
     write_or_check(made, out, "thrashold render compose", check=check)
 
 
