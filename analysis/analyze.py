@@ -18,17 +18,18 @@ from analysis.report.report import Report
 PAGE, MARKDOWN, JSON, POSTMORTEM = "report.html", "report.md", "report.json", "postmortem.md"
 
 
-def analyze(
+def analyze(  # noqa: PLR0913 - what, when, and who is told
     source: str,
     start: float | None = None,
     end: float | None = None,
     annotations: Sequence[Annotation] = (),
     *,
+    matchers: Sequence[str] = (),
     progress: Progress = lambda _: None,
 ) -> tuple[History, Report]:
     """Read a source and say what happened. Raises HistoryError. See ``analysis.history.reading.read`` for sources."""
     progress("history")
-    history = read(source, start, end)
+    history = read(source, start, end, matchers=matchers)
     return history, report(history, annotations, progress=progress)
 
 

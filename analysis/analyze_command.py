@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,9 +26,16 @@ _EXTRA = "pip install 'thrashold[analysis]'"
 @click.option(
     "--start",
     metavar="TIME",
-    help="Begin here: ISO 8601 (UTC), seconds since the epoch, -2h before --end.",
+    help="Begin here: ISO 8601 (UTC), seconds since the epoch, -2h before --end, of a server before now.",
 )
-@click.option("--end", metavar="TIME", help="End before this.  [default: the history's end]")
+@click.option("--end", metavar="TIME", help="End before this.  [default: the history's end; of a server now]")
+@click.option(
+    "--match",
+    "matchers",
+    metavar="LABEL=VALUE",
+    multiple=True,
+    help='Of a server only series with this label, as cluster=east or instance=~"10.0.1.*". Repeatable.',
+)
 @click.option(
     "-o",
     "--out",
@@ -47,6 +55,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one each for click's options
     source: str,
     start: str | None,
     end: str | None,
+    matchers: tuple[str, ...],
     out: Path | None,
     wants_json: bool,  # noqa: FBT001 - click calls by name
     annotations_file: Path | None,
@@ -61,10 +70,13 @@ def analyze(  # noqa: PLR0913, PLR0917 - one each for click's options
         raise click.ClickException(f"thrashold analyze needs {', '.join(missing)}: {_EXTRA}")
     from analysis import analyze as work  # noqa: PLC0415 - --help needs none of it
     from analysis.history.history import HistoryError  # noqa: PLC0415 - as above
+    from analysis.history.reading import is_server  # noqa: PLC0415 - as above
     from analysis.incident.annotations import AnnotationError, read_annotations  # noqa: PLC0415 - as above
     from analysis.report.as_json import as_json  # noqa: PLC0415 - as above
 
     until = _instant("--end", end, None)
+    if until is None and is_server(source):
+        until = time.time()
     since = _instant("--start", start, until)
     if since is not None and until is not None and since >= until:
         raise UsageFailure("--start must be before --end")
@@ -73,7 +85,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one each for click's options
     except AnnotationError as error:
         raise UsageFailure(str(error)) from error
     try:
-        history, made = work.analyze(source, since, until, noted, progress=_progress)
+        history, made = work.analyze(source, since, until, noted, matchers=matchers, progress=_progress)
         folder = out if out is not None or wants_json else Path("report")
         written = work.write(folder, history, made) if folder is not None else ()
     except HistoryError as error:

@@ -28,6 +28,7 @@ class Range:
     start: float | None
     end: float | None
     step_seconds: float | None
+    matchers: tuple[str, ...] = ()
 
 
 @click.command()
@@ -43,6 +44,13 @@ class Range:
     metavar="SECONDS",
     type=FiniteRange(min=0, min_open=True),
     help="Between instants that are looked at.  [default: the source's own]",
+)
+@click.option(
+    "--match",
+    "matchers",
+    metavar="LABEL=VALUE",
+    multiple=True,
+    help='Of a server only series with this label, as cluster=east or instance=~"10.0.1.*". Repeatable.',
 )
 @click.option("--json", "wants_json", is_flag=True, help="The same as one JSON object.")
 @click.option(
@@ -61,6 +69,7 @@ def anomalies(  # noqa: PLR0913, PLR0917 - one each for click's options
     start: str | None,
     end: str | None,
     step: float | None,
+    matchers: tuple[str, ...],
     wants_json: bool,  # noqa: FBT001 - click calls by name
     html: Path | None,
     scheduler: str | None,
@@ -75,19 +84,25 @@ def anomalies(  # noqa: PLR0913, PLR0917 - one each for click's options
     if html is not None and not html.resolve().parent.is_dir():
         raise UsageFailure(f"--html {html}: there is no folder {html.resolve().parent}")
     try:
-        leave(_told(sources, _range(sources, start, end, step), scheduler, html, wants_json=wants_json))
+        leave(
+            _told(
+                sources, _range(sources, start, end, step, matchers), scheduler, html, wants_json=wants_json
+            )
+        )
     except ImportError as error:
         raise click.ClickException(f"{_MISSING} ({error})") from error
 
 
-def _range(sources: Sequence[str], start: str | None, end: str | None, step: float | None) -> Range:
+def _range(
+    sources: Sequence[str], start: str | None, end: str | None, step: float | None, matchers: tuple[str, ...]
+) -> Range:
     from analysis.history.reading import parse_range  # noqa: PLC0415 - --help needs click alone
 
     try:
         since, until = parse_range(start, end, ends_now=all("://" in each for each in sources))
     except ValueError as error:
         raise UsageFailure(str(error)) from error
-    return Range(since, until, step)
+    return Range(since, until, step, matchers)
 
 
 def _told(
@@ -100,7 +115,11 @@ def _told(
     from analysis.unusual import looked_at  # noqa: PLC0415
 
     function: Callable[[str], Look] = partial(
-        looked_at, start=asked.start, end=asked.end, step_seconds=asked.step_seconds
+        looked_at,
+        start=asked.start,
+        end=asked.end,
+        step_seconds=asked.step_seconds,
+        matchers=asked.matchers,
     )
     if scheduler is None:
         results = here(function, sources)

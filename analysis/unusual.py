@@ -10,7 +10,7 @@ began before it, and never listed by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,10 +87,14 @@ class Look:
 
 
 def looked_at(
-    source: str, start: float | None = None, end: float | None = None, step_seconds: float | None = None
+    source: str,
+    start: float | None = None,
+    end: float | None = None,
+    step_seconds: float | None = None,
+    matchers: Sequence[str] = (),
 ) -> Look:
     """Read a source and judge each of its series. Raises HistoryError."""
-    return look_at(read(source, start, end, step_seconds=step_seconds))
+    return look_at(read(source, start, end, step_seconds=step_seconds, matchers=matchers))
 
 
 def look_at(history: History) -> Look:

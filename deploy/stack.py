@@ -11,7 +11,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,8 +53,8 @@ def write_files(asked: Asked) -> None:
     folder = asked.folder
     config = [] if asked.pack_config is None else ["--config", str(asked.pack_config)]
     desk = {"THRASHOLD_ALERTS_DESK": f"http://127.0.0.1:{asked.ports.desk}"}
-    _render(["alerts", "render", *config, "--out", str(folder / "rules")], desk)
-    _render(["dashboards", "render", *config, "--out", str(folder / "grafana")], {})
+    render_with(["alerts", "render", *config, "--out", str(folder / "rules")], desk)
+    render_with(["dashboards", "render", *config, "--out", str(folder / "grafana")], {})
     _write(folder / "prometheus.yml", _prometheus(asked))
     _write(
         folder / "desk.yaml",
@@ -213,10 +213,11 @@ def _prometheus(asked: Asked) -> dict[str, object]:
     }
 
 
-def _render(arguments: Sequence[str], more: dict[str, str]) -> None:
+def render_with(arguments: Sequence[str], more: Mapping[str, str]) -> None:
+    """Have one of our commands write its files, with variables of the environment besides. Raises NotRenderedError."""
     done = subprocess.run(  # noqa: S603 - our own command
         [*OURS, *arguments],
-        env=os.environ | more,
+        env={**os.environ, **more},
         capture_output=True,
         text=True,
         timeout=RENDER_SECONDS,

@@ -22,6 +22,7 @@ from analysis.desk.application import Changes, Desk, application
 from analysis.desk.grafana import Marker
 from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback, token_of
 from analysis.desk.job import ENVIRONMENT_PREFIX
+from analysis.desk.schedule import HOUR, Schedule
 from analysis.desk.settings import DeskSettings
 from analysis.desk.store import Store, StoreError
 from analysis.desk.work import Given, Worker
@@ -121,7 +122,10 @@ def _serve(made: _Made) -> None:
     url = f"{'https' if made.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
     marker = Marker(settings.grafana) if settings.grafana else None
     folder = settings.data / "incidents"
-    worker = Worker(made.store, folder, made.given, settings.look_back_seconds, clock, changes, marker)
+    schedule = Schedule(
+        settings.look_back_seconds, settings.report_hours * HOUR, settings.report_again_seconds
+    )
+    worker = Worker(made.store, folder, made.given, schedule, clock, changes, marker)
     pages = application(Desk(made.store, worker, changes, clock, url + ALERTS_PATH))
     passwords = Passwords(users) if users else None
     protected = BasicAuth(pages, passwords) if passwords else pages
@@ -129,7 +133,7 @@ def _serve(made: _Made) -> None:
     guard = Guard(pages, protected, made.token, names or None)
     server = make_server(guard, tls=made.tls, headers=made.web.http_server_config.headers)
     logger.info("listening on %s; incidents are kept in %s", url, settings.data)
-    beside = [worker.run(), _tidy(worker, settings)]
+    beside = [worker.run(), worker.keep_up(), _tidy(worker, settings)]
     if settings.web_config:
         beside.append(WebReload(settings.web_config, made.web, made.tls, passwords).run())
     run_loop(_run(server, made.listener, beside))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,11 +22,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from analysis.desk.narrowing import MOST_SIDECARS, narrowed
 from analysis.desk.settings import DeskSettings, WorkerSettings
 from exporter.clock import anchored_clock
 from exporter.settings import SettingsError, load
-from exporter.sources.endpoint import Endpoint, shown
-from exporter.sources.failure import ENGINE, ReadFailedError
+from exporter.sources.endpoint import Endpoint, Reply, shown
+from exporter.sources.failure import ENGINE, ReadFailedError, Reason
 
 JOB, RECORDED, TRIAGE = "job.json", "recorded.om", "triage.json"
 REPORT_HTML, REPORT_JSON, REPORT_TEXT = "report.html", "report.json", "report.md"
@@ -36,13 +39,17 @@ _NICE = 10
 """The desk hears alerts first."""
 _MOST_WORKERS = 8
 """Of one report: an hour of a worker with eight GPUs is a quarter of a gigabyte of text, analysed in ten seconds."""
+_MOST_WORKER_HOURS = 16.0
+"""Of one report, all workers together: more is read from the server, 15 times as coarse, where there is one."""
 _AT_ONCE = 2
 """That are held in memory."""
+_PIECE_SECONDS = 3600.0
+"""Of a recording that are asked for at a time: a bound on an answer is one on such a piece."""
 _END = b"# EOF\n"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is asked of a job. ``engines``: those that the alerts name; none: all that are known.
+    """What is asked of a job. ``engines``: those that the alerts name; none: all that are known. ``cluster``: labels.
 
     ``config``: the desk's own settings in a file, since secrets are named there and stay there.
     """
@@ -50,6 +57,7 @@ class Wanted(msgspec.Struct, frozen=True):
     start: float
     end: float
     engines: tuple[str, ...]
+    cluster: dict[str, str]
     config: str | None
     environment: dict[str, str]
     flags: dict[str, str]
@@ -73,11 +81,8 @@ def main() -> int:
         _say(f"settings can't be read any more: {error}")
         return 1
     workers = [each for each in settings.workers if _concerns(each, wanted)]
-    if len(workers) > _MOST_WORKERS:
-        _say(f"{len(workers)} workers are concerned: the first {_MOST_WORKERS} are asked")
-        workers = workers[:_MOST_WORKERS]
-    triage = _triage_begun(workers)
-    source = _source(settings, workers, wanted, folder)
+    triage = _triage_begun(workers[:_MOST_WORKERS])
+    source = _source(settings, _asked_of(settings, workers, wanted), wanted, folder)
     _triage_ended(triage, folder)
     if source is None:
         return 1
@@ -95,6 +100,19 @@ def _end_with_desk() -> None:
 
 def _concerns(worker: WorkerSettings, wanted: Wanted) -> bool:
     return not wanted.engines or not worker.engines or not set(worker.engines).isdisjoint(wanted.engines)
+
+
+def _asked_of(settings: DeskSettings, workers: list[WorkerSettings], wanted: Wanted) -> list[WorkerSettings]:
+    """Those whose flight recorders are read; none where the server has to do for that long and that many."""
+    hours = (wanted.end - wanted.start) / 3600
+    fit = max(1, min(_MOST_WORKERS, int(_MOST_WORKER_HOURS / hours)))
+    if len(workers) <= fit:
+        return workers
+    if settings.prometheus and fit < _MOST_WORKERS:
+        _say(f"{len(workers)} workers over {hours:.1f} h: their flight recorders hold more than can be read")
+        return []
+    _say(f"{len(workers)} workers are concerned: the first {fit} are asked")
+    return workers[:fit]
 
 
 def _source(
@@ -125,29 +143,52 @@ async def _pulled(workers: list[WorkerSettings], wanted: Wanted, out: BinaryIO) 
 
     async def one(worker: WorkerSettings) -> bool:
         async with turns:
-            body = await _one(worker, wanted)
-            if body is None:
-                return False
-            # a slice of bytes would be a second copy of it
-            out.write(memoryview(body)[: len(body) - len(_END) if body.endswith(_END) else len(body)])
-            return True
+            return await _one(worker, wanted, out)
 
     return sum(await asyncio.gather(*(one(worker) for worker in workers)))
 
 
-async def _one(worker: WorkerSettings, wanted: Wanted) -> bytes | None:
-    query = urlencode({"from": f"{wanted.start:.3f}", "to": f"{wanted.end:.3f}"})
+async def _one(worker: WorkerSettings, wanted: Wanted, out: BinaryIO) -> bool:
+    """Write what one holds, an hour after the other; gives whether there was any."""
+    written, seconds, problem, asked, empty = 0, 0.0, "", 0, 0
+    for start, end in _pieces(wanted):
+        asked += 1
+        try:
+            reply = await _piece(worker, start, end)
+        except ReadFailedError as error:
+            problem = str(error)
+            if error.reason is not Reason.HTTP_STATUS:
+                break  # it isn't there, or takes too long: later hours would fare no better
+            empty += 1  # nothing was recorded in that hour, perhaps
+            continue
+        body = reply.body
+        # a slice of bytes would be a second copy of it
+        out.write(memoryview(body)[: len(body) - len(_END) if body.endswith(_END) else len(body)])
+        written += len(body)
+        seconds += reply.seconds
+    if written:
+        of_some = f"; {empty} of {asked} parts of that time are not in it" if empty else ""
+        _say(f"the flight recorder of {worker.name}: {written / 1e6:.1f} MB in {seconds:.1f} s{of_some}")
+    if problem and not (written and empty):
+        _say(f"the flight recorder of {worker.name}: {problem}")
+    return bool(written)
+
+
+def _pieces(wanted: Wanted) -> Iterator[tuple[float, float]]:
+    count = math.ceil((wanted.end - wanted.start) / _PIECE_SECONDS)
+    length = (wanted.end - wanted.start) / count
+    for place in range(count):
+        yield wanted.start + place * length, wanted.start + (place + 1) * length
+
+
+async def _piece(worker: WorkerSettings, start: float, end: float) -> Reply:
+    query = urlencode({"from": f"{start:.3f}", "to": f"{end:.3f}"})
     asked = replace(worker.sidecar, url=f"{worker.sidecar.url}?{query}")
     endpoint = Endpoint(asked, anchored_clock(), ENGINE)
     try:
-        reply = await endpoint.read()
-    except ReadFailedError as error:
-        _say(f"the flight recorder of {worker.name}: {error}")
-        return None
+        return await endpoint.read()
     finally:
         await endpoint.aclose()
-    _say(f"the flight recorder of {worker.name}: {len(reply.body) / 1e6:.1f} MB in {reply.seconds:.1f} s")
-    return reply.body
 
 
 def _triage_begun(workers: list[WorkerSettings]) -> dict[str, subprocess.Popen[bytes]]:
@@ -182,6 +223,13 @@ def _analysed(source: str, wanted: Wanted, folder: Path) -> int:
     _say("the history is analysed")
     # asked for from inside: the report names its source, and where the desk keeps its files is nobody's business
     command = [*_OURS, "analyze", source, "--start", f"{wanted.start:.3f}", "--end", f"{wanted.end:.3f}"]
+    if source != RECORDED:
+        matchers = narrowed(source, wanted.engines, wanted.cluster, wanted.start, wanted.end)
+        if matchers:
+            _say(
+                f"it has more than {MOST_SIDECARS} sidecars: those of these engines are read, or some of them"
+            )
+        command += [text for each in matchers for text in ("--match", each)]
     try:
         done = subprocess.run(  # noqa: S603 - our own command
             [*command, "--out", "."],

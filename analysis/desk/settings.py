@@ -124,6 +124,24 @@ class DeskSettings:
             ge=300, le=86_400, description="How much before its first alert belongs to an incident's history."
         ),
     ] = 3600.0
+    report_again_seconds: Annotated[
+        float,
+        Meta(
+            ge=10,
+            le=86_400,
+            description="While an incident goes on, its report is made anew when it has gone on for twice as long as at"
+            " the last one: so soon at the earliest, and at least each hour.",
+        ),
+    ] = 300.0
+    report_hours: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=48,
+            description="How much of an incident a report looks at, from its first alert on: a longer one is told by"
+            " how it began.",
+        ),
+    ] = 6.0
     join_seconds: Annotated[
         float,
         Meta(

@@ -69,6 +69,15 @@ class Taken:
     changed: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GoingOn:
+    """An incident that nobody has closed and some alert of which fires; as ``Incident`` has it."""
+
+    number: int
+    opened: float
+    reported: float | None
+
+
 class Store:
     """The file at ``path``, made where there is none. One desk uses it. Raises StoreError."""
 
@@ -314,6 +323,15 @@ class Store:
             (Work.WAITING.value, Work.RUNNING.value),
         )
         return tuple(int(number) for (number,) in rows)
+
+    def going_on(self) -> tuple[GoingOn, ...]:
+        """Incidents that go on and whose report nobody waits for just now."""
+        rows = self._connection.execute(
+            "SELECT number, opened, reported FROM incident WHERE ended IS NULL AND closed IS NULL AND work IN (?, ?)"
+            " ORDER BY number",
+            (Work.DONE.value, Work.FAILED.value),
+        )
+        return tuple(GoingOn(*row) for row in rows)
 
     def events(self, incident: int, after: int = 0, most: int = 1000) -> tuple[Event, ...]:
         """Of one incident, those with higher numbers than ``after``, in order."""

@@ -20,14 +20,15 @@ import msgspec
 from analysis.desk.grafana import Marker
 from analysis.desk.incident import Work
 from analysis.desk.job import JOB, REPORT_HTML, REPORT_JSON, REPORT_TEXT, TRIAGE, Wanted
+from analysis.desk.schedule import HOUR, Schedule
 from analysis.desk.store import Store
 
 logger = logging.getLogger(__name__)
 
 MOST_SECONDS = 600.0
 KEPT = (REPORT_HTML, REPORT_JSON, REPORT_TEXT, TRIAGE)
-MOST_AFTER_SECONDS = 3600.0
-"""How much of an incident a report looks at: one that goes on for days is told by how it began."""
+_LOOK_SECONDS = 5.0
+"""Between looks at which incidents go on for long enough to be told anew."""
 _MOST_LINE_BYTES = 16_384
 
 
@@ -47,12 +48,13 @@ class Worker:
     store: Store
     folder: Path
     given: Given
-    look_back_seconds: float
+    schedule: Schedule
     clock: Callable[[], float]
     changed: Callable[[int], None]
     marker: Marker | None = None
     _queue: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
     _waiting: set[int] = field(default_factory=set)
+    _tried: dict[int, float] = field(default_factory=dict)
 
     def ask(self, number: int) -> None:
         """Have an incident's report made, or made anew; once however often that is asked while it waits."""
@@ -80,6 +82,23 @@ class Worker:
                 with contextlib.suppress(sqlite3.Error):  # a full disk, perhaps
                     self._done(number, Work.FAILED, "an error in thrashold itself: the log has it")
 
+    async def keep_up(self) -> None:
+        """Ask for reports of incidents that go on, as the schedule has it, until cancelled."""
+        while True:
+            try:
+                self._ask_for_those_due()
+            except sqlite3.Error:
+                logger.exception("it could not be looked up which incidents go on; it is tried again")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _ask_for_those_due(self) -> None:
+        now, going_on = self.clock(), self.store.going_on()
+        known = {each.number for each in going_on}
+        self._tried = {number: at for number, at in self._tried.items() if number in known}
+        for each in going_on:
+            if now >= self.schedule.due(each.opened, each.reported, self._tried.get(each.number)):
+                self.ask(each.number)
+
     async def _report(self, number: int) -> None:
         incident = self.store.incident(number)
         if incident is None:
@@ -88,15 +107,21 @@ class Worker:
         self._tell(number, "a report is made")
         if self.marker is not None:
             await self.marker.mark(incident, self.files(number))
-        began = self.clock()
-        until = min(began, incident.opened + MOST_AFTER_SECONDS)
+        began = self._tried[number] = self.clock()
+        start, until = self.schedule.looked_at(incident.opened, began)
+        if until < (began if incident.ended is None else incident.ended):
+            hours = self.schedule.longest / HOUR
+            self._tell(
+                number, f"it lasts longer than {hours:g} h: the report looks at the first {hours:g} h of it"
+            )
         made = self.files(number) / "new"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(parents=True)
         wanted = Wanted(
-            incident.opened - self.look_back_seconds,
+            start,
             until,
             self.store.engines(number),
+            {name: text for name, text in incident.cluster.items() if text},
             None if self.given.config is None else str(self.given.config),
             dict(self.given.environment),
             dict(self.given.flags),

@@ -40,6 +40,7 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
     *,
     step_seconds: float | None = None,
     names: Collection[str] | None = None,
+    matchers: Collection[str] = (),
     max_series: int = MOST_SERIES,
     progress: Progress | None = None,
 ) -> History:
@@ -47,16 +48,19 @@ def read(  # noqa: PLR0913 - what, when, how, and a limit
 
     ``source``: the URL of a Prometheus-compatible server, a recorder's file, a dump with timestamps, Parquet, or the
     folder of a drill's run. ``step_seconds``: of the grid, else that of the source. ``names``: series as they are
-    scraped, ``thrashold_kv_usage_ratio`` for one; None: all. Where a sidecar's signals are held, others are read by
-    their names alone; where none are but series of engines, gateways or dcgm-exporter, signals are derived from those,
-    and ``progress`` begins anew once all is read. A server needs a ``start``. Raises HistoryError.
+    scraped, ``thrashold_kv_usage_ratio`` for one; None: all. ``matchers``: labels that all series of a server must
+    have, ``cluster="east"`` for one. Where a sidecar's signals are held, others are read by their names alone; where
+    none are but series of engines, gateways or dcgm-exporter, signals are derived from those, and ``progress`` begins
+    anew once all is read. A server needs a ``start``. Raises HistoryError.
     """
     if start is not None and end is not None and start >= end:
         raise HistoryError(f"an empty range, {shown(start)} to {shown(end)}: it has to end after it begins")
     if step_seconds is not None and not step_seconds > 0:
         raise HistoryError(f"a step of {step_seconds:g} s: it has to be above 0")
     if _URL.match(source):
-        return _from_server(source, start, end, step_seconds, names, max_series, progress)
+        return _from_server(source, start, end, step_seconds, names, matchers, max_series, progress)
+    if matchers:
+        raise HistoryError(f"{source}: matchers are for servers; of a file all is read")
     path = _file_of(Path(source))
     begins = _beginning(path)
     if begins.startswith(_SQLITE) or (not begins and path.suffix == ".db"):
@@ -119,6 +123,7 @@ def _from_server(  # noqa: PLR0913, PLR0917 - all that can be asked for
     end: float | None,
     step_seconds: float | None,
     names: Collection[str] | None,
+    matchers: Collection[str],
     max_series: int,
     progress: Progress | None,
 ) -> History:
@@ -138,7 +143,14 @@ def _from_server(  # noqa: PLR0913, PLR0917 - all that can be asked for
     def ask(begin: float, step: float | None, wanted: Collection[str] | None) -> History:
         told = None if progress is None else lambda share, _: progress(share)
         found: History = server.read_server(
-            url, begin, until, step_seconds=step, names=wanted, progress=told, most_series=max_series
+            url,
+            begin,
+            until,
+            step_seconds=step,
+            names=wanted,
+            matchers=matchers,
+            progress=told,
+            most_series=max_series,
         )
         return found
 

@@ -78,6 +78,7 @@ class Columns:
 
     def put(self, samples: Samples, start: float, end: float) -> None:
         """Samples of a piece: all later than ``start``, none later than ``end``."""
+        samples = _known(samples)
         interval = interval_of(samples.times)
         if interval is not None:
             self.intervals[interval] += 1
@@ -151,8 +152,14 @@ class Columns:
 
 def intervals_of(series: Iterable[Samples]) -> Counter[float]:
     """How many of the series come how often."""
-    found = (interval_of(each.times) for each in series)
+    found = (interval_of(_known(each).times) for each in series)
     return Counter(each for each in found if each is not None)
+
+
+def _known(samples: Samples) -> Samples:
+    """Those that are a number. An export has markers among them of when a series was gone, as if it had been there."""
+    there = ~np.isnan(samples.values)
+    return samples if there.all() else Samples(samples.key, samples.times[there], samples.values[there])
 
 
 def _early(times: Values, step_seconds: float) -> float:

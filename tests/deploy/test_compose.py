@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from analysis.desk.settings import DeskSettings
+from deploy.compose import Containers
+from deploy.render_command import compose_files
 from exporter.settings import load
 from tests.exporter.running import ROOT, call
 from tests.support.prometheus import tool
@@ -39,6 +41,49 @@ def _composed(*arguments: str, **environment: str) -> subprocess.CompletedProces
         text=True,
         check=False,
     )
+
+
+def _rendered(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return call("compose", *arguments, command=(*THRASHOLD, "render"))
+
+
+def test_what_is_committed_is_what_is_rendered() -> None:
+    for name, text in compose_files(Containers()).items():
+        assert (ROOT / name).read_text() == text, f"{name}: run `thrashold render compose`"
+    assert {path.name for path in (ROOT / "deploy/compose").iterdir()} == {
+        Path(name).name for name in compose_files(Containers()) if "/" in name
+    }
+
+
+def test_a_file_that_was_changed_by_hand_is_named(tmp_path: Path) -> None:
+    assert _rendered("--out", str(tmp_path)).returncode == 0
+    assert _rendered("--out", str(tmp_path), "--check").returncode == 0
+    for name in ("docker-compose.yml", "deploy/compose/desk.yaml"):
+        (tmp_path / name).write_text((tmp_path / name).read_text() + "# by hand\n")
+    told = _rendered("--out", str(tmp_path), "--check")
+    assert told.returncode == 1
+    assert "docker-compose.yml" in told.stderr
+    assert "desk.yaml" in told.stderr
+    assert "prometheus.yml" not in told.stderr
+
+
+def test_in_another_place_all_that_is_mounted_comes_from_our_commands(tmp_path: Path) -> None:
+    """With an image of one's own nothing of the checkout is needed."""
+    options = ("--image", "ghcr.example/x:1", "--scenario", "retry-storm", "--cluster", "lab")
+    made = _rendered("--out", str(tmp_path), *options)
+    assert made.returncode == 0, made.stderr
+    for part, folder in (("alerts", "prometheus"), ("dashboards", "grafana")):
+        done = call("render", "--out", str(tmp_path / "deploy" / folder), command=(*THRASHOLD, part))
+        assert done.returncode == 0, done.stderr
+    services = yaml.safe_load((tmp_path / "docker-compose.yml").read_text())["services"]
+    mounted = [mount.partition(":")[0] for each in services.values() for mount in each.get("volumes", ())]
+    assert all((tmp_path / place).exists() for place in mounted if place.startswith("."))
+    ours = [each for each in services.values() if each["image"] == "ghcr.example/x:1"]
+    assert len(ours) == len(OURS)
+    assert not any("build" in each for each in services.values())
+    assert "retry-storm" in services["engine"]["command"]
+    prometheus = yaml.safe_load((tmp_path / "deploy/compose/prometheus.yml").read_text())
+    assert "lab" in str(prometheus["scrape_configs"])
 
 
 def test_compose_takes_it_and_never_without_a_password() -> None:

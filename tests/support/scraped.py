@@ -15,6 +15,9 @@ from exporter.signal import PEAK_SECONDS, PEAK_SUFFIX
 from exporter.snapshot import Snapshot
 
 _LINE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)(?: (\S+))?$")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_UNESCAPE = re.compile(r'\\[\\"n]')
+_ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 _PEAKED = {signal.full_name for signal in SIGNALS if signal.peak}
 Points = list[tuple[float, float]]
 
@@ -69,6 +72,13 @@ class Scraped:
                 for labels, points in family.items():
                     out.writelines(f"{name}{{{labels}}} {value!r} {at:.3f}\n" for at, value in points)
             out.write("# EOF\n")
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Labels as they are kept, apart."""
+    return {
+        name: _UNESCAPE.sub(lambda found: _ESCAPES[found[0]], value) for name, value in _LABEL.findall(text)
+    }
 
 
 def _values(lines: Iterable[str]) -> Iterator[tuple[str, str, float, float]]:

@@ -19,6 +19,7 @@ import pytest
 
 from analysis.desk import application
 from analysis.desk.application import Changes, Desk
+from analysis.desk.schedule import Schedule
 from analysis.desk.store import Store
 from analysis.desk.work import Given, Worker
 from tests.support.desk import RunningDesk, alert, message, running_desk
@@ -202,7 +203,9 @@ def test_a_body_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytes
     async def asked() -> httpx.Response:
         with Store(tmp_path / "desk.db", (), 0.0) as store:
             changes = Changes()
-            work = Worker(store, tmp_path, Given(None, {}, {}), 300.0, time.time, changes)
+            work = Worker(
+                store, tmp_path, Given(None, {}, {}), Schedule(300.0, 3600.0, 300.0), time.time, changes
+            )
             app = application.application(Desk(store, work, changes, time.time, ""))
             async with httpx.AsyncClient(
                 transport=httpx.ASGITransport(app), base_url="http://localhost"
