@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
@@ -23,7 +24,7 @@ import msgspec
 from analysis.desk.settings import DeskSettings, WorkerSettings
 from exporter.clock import anchored_clock
 from exporter.settings import SettingsError, load
-from exporter.sources.endpoint import Endpoint, shown
+from exporter.sources.endpoint import Endpoint, Reply, shown
 from exporter.sources.failure import ENGINE, ReadFailedError
 
 JOB, RECORDED, TRIAGE = "job.json", "recorded.om", "triage.json"
@@ -38,6 +39,8 @@ _MOST_WORKERS = 8
 """Of one report: an hour of a worker with eight GPUs is a quarter of a gigabyte of text, analysed in ten seconds."""
 _AT_ONCE = 2
 """That are held in memory."""
+_BUSY_SECONDS, _BUSY_TRIES = 5.0, 12
+"""A recorder answers one at a time, and others with 503: somebody else's look takes seconds."""
 _END = b"# EOF\n"
 
 
@@ -140,7 +143,7 @@ async def _one(worker: WorkerSettings, wanted: Wanted) -> bytes | None:
     asked = replace(worker.sidecar, url=f"{worker.sidecar.url}?{query}")
     endpoint = Endpoint(asked, anchored_clock(), ENGINE)
     try:
-        reply = await endpoint.read()
+        reply = await _in_turn(endpoint, worker)
     except ReadFailedError as error:
         _say(f"the flight recorder of {worker.name}: {error}")
         return None
@@ -148,6 +151,20 @@ async def _one(worker: WorkerSettings, wanted: Wanted) -> bytes | None:
         await endpoint.aclose()
     _say(f"the flight recorder of {worker.name}: {len(reply.body) / 1e6:.1f} MB in {reply.seconds:.1f} s")
     return reply.body
+
+
+async def _in_turn(endpoint: Endpoint, worker: WorkerSettings) -> Reply:
+    """What it answers once it has time. Raises ReadFailedError."""
+    for turn in range(_BUSY_TRIES - 1):
+        try:
+            return await endpoint.read()
+        except ReadFailedError as error:
+            if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            if turn == 0:
+                _say(f"the flight recorder of {worker.name} is busy: it is asked again, for a minute at most")
+        await asyncio.sleep(_BUSY_SECONDS)
+    return await endpoint.read()
 
 
 def _triage_begun(workers: list[WorkerSettings]) -> dict[str, subprocess.Popen[bytes]]:

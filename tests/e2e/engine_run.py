@@ -29,6 +29,8 @@ SCRAPE_SECONDS = 5
 PARTS = ("envoy", "sidecar", "desk", "alertmanager", "prometheus")
 _DRIVE = Path(serve.__file__).with_name("drive.py")
 _MODEL = Path(serve.__file__).with_name("model.py")
+_FLAGS = ("--max-num-seqs", "96")
+"""As many as ask: what bounds them is the pool, which sequences of a few blocks keep full to the last twentieth."""
 _NO_PLUGINS = {"VLLM_PLUGINS": ""}
 _LONGEST_SECONDS = 1800.0
 _UP_SECONDS = 240.0
@@ -41,9 +43,10 @@ def record(out: Path, say: Say) -> None:
     model = out / "model"
     subprocess.run([made.python, _MODEL, model], check=True, capture_output=True)
     with ExitStack() as closing:
-        say("engine and stack: starting ...")
-        engine = serve.start(made, model, out / "engine.log", (), _NO_PLUGINS)
+        say("engine: starting ...")
+        engine = serve.start(made, model, out / "engine.log", _FLAGS, _NO_PLUGINS)
         closing.callback(engine.stop)
+        say(f"engine: ready after {engine.wait_ready():.0f} s; the stack: starting ...")
         stack = closing.enter_context(
             running_stack(
                 out / "stack",
@@ -54,7 +57,6 @@ def record(out: Path, say: Say) -> None:
         )
         ask = Client(stack)
         closing.callback(ask.close)
-        say(f"engine: ready after {engine.wait_ready():.0f} s")
         ask.until(lambda: _is_read(ask))
         load = Load(out / "clients.jsonl", _driver(made, stack, out / "clients.jsonl"))
         closing.callback(load.stop)
@@ -121,7 +123,7 @@ def _engine_killed(  # noqa: PLR0913, PLR0917 -- who dies, who starts it anew, w
     engine.process.wait(60.0)
     ask.until(lambda: not _is_read(ask))
     down = time.time()
-    again = serve.start(made, model, out / "engine-2.log", (), _NO_PLUGINS, engine.port)
+    again = serve.start(made, model, out / "engine-2.log", _FLAGS, _NO_PLUGINS, engine.port)
     closing.callback(again.stop)
     say(f"the engine is ready again after {again.wait_ready():.0f} s")
     ask.until(lambda: _is_read(ask))

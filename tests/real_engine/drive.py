@@ -90,8 +90,8 @@ PHASES = {
     "load": Phase(6, (50, 400), (32, 200), 0.05),
     # three times what the cache holds: sequences must be preempted
     "overload": Phase(24, (200, 1100), (200, 800), 0.25),
-    # the same by clients that wait for their answers, whatever is killed meanwhile
-    "pressure": Phase(24, (200, 1100), (200, 800), 0.0, stays=True),
+    # short prompts, long answers: the pool is full at any time; who asks waits for it, whatever is killed meanwhile
+    "pressure": Phase(96, (32, 96), (100, 250), 0.0, stays=True),
     # as many as run under overload, and no more: nobody is preempted
     "toggled": Phase(8, (50, 200), (200, 400), 0.0),
     "steady": Phase(3, (50, 200), (700, 1000), 0.0),
