@@ -22,8 +22,8 @@ class UnservableError(ValueError):
 def configuration(engines: Sequence[str], ports: Ports) -> dict[str, Any]:
     """``engines``: ``[NAME=]URL`` as the sidecar takes them. Each request goes to the one with the fewest in flight.
 
-    An answer may take as long as it takes: it is a stream of tokens. What would be turned away, and when, is Envoy's own
-    limit of 1,024 requests. Raises UnservableError.
+    An answer may take as long as it takes: it is a stream of tokens. Who is turned away is so by Envoy's own limit of
+    1,024 requests. Raises UnservableError.
     """
     manager = {
         "@type": _MANAGER,
@@ -33,9 +33,7 @@ def configuration(engines: Sequence[str], ports: Ports) -> dict[str, Any]:
                 {
                     "name": "all",
                     "domains": ["*"],
-                    "routes": [
-                        {"match": {"prefix": "/"}, "route": {"cluster": "engines", "timeout": "0s"}}
-                    ],
+                    "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "engines", "timeout": "0s"}}],
                 }
             ]
         },

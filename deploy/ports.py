@@ -12,7 +12,7 @@ DRILL_PORTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where each part listens; ``drill``: the first of ``DRILL_PORTS``; ``gateway_admin``: where a gateway's stats are."""
+    """Where each part listens; ``drill``: the first of ``DRILL_PORTS``; ``gateway_admin``: of its stats."""
 
     sidecar: int = 9807
     desk: int = 9808

@@ -33,7 +33,7 @@ _RULES = "thrashold.rules.yml"
 class Asked:
     """What a user wants. ``engines``: URLs of their own; none of them: a drill of ``scenario`` with ``drill_options``.
 
-    ``sidecar_config``: settings of the sidecar in a file of theirs, in place of both. ``envoy``: one before ``engines``.
+    ``sidecar_config``: settings of the sidecar in a file of theirs, in place of both. ``envoy``: before ``engines``.
     """
 
     folder: Path
@@ -102,7 +102,14 @@ def write_files(asked: Asked) -> None:
 
 def parts(asked: Asked) -> tuple[Part, ...]:
     """Those that can be started here, in order."""
-    found = [*_drill(asked), *_envoy(asked), _sidecar(asked), *_desk(asked), *_alertmanager(asked), *_prometheus_part(asked)]
+    found = [
+        *_drill(asked),
+        *_envoy(asked),
+        _sidecar(asked),
+        *_desk(asked),
+        *_alertmanager(asked),
+        *_prometheus_part(asked),
+    ]
     return (*found, *_grafana(asked))
 
 

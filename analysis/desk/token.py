@@ -25,7 +25,7 @@ class WebhookToken:
         self._text = _read(self.file)
 
     def current(self) -> str:
-        """What the file holds. One that can't be read any more, or is empty, leaves the token before it; that is logged."""
+        """What the file holds. One that can't be read any more, or is empty, leaves what was before, and is logged."""
         stamp = stamp_of(self.file)
         if stamp != self._stamp:
             self._stamp = stamp

@@ -104,11 +104,13 @@ def test_what_is_not_here_is_said_and_the_rest_runs(tmp_path: Path) -> None:
 
 
 def test_two_ways_to_name_engines_and_a_drill_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+
     def refused(*arguments: str) -> str:
         done = subprocess.run(
             [*COMMAND, "--data", str(tmp_path / "s"), "--port-base", str(port_base()), *arguments],
             cwd=ROOT,
-            env=clean_environment(),
+            env=clean_environment({"PATH": str(tmp_path / "bin")}),
             capture_output=True,
             text=True,
             check=False,
@@ -122,3 +124,10 @@ def test_two_ways_to_name_engines_and_a_drill_that_is_none(tmp_path: Path) -> No
     assert "no scenario 'nothing'" in refused("--drill", "nothing")
     file.write_text("thresholds: {kv_usage_full_ratio: 90}\n")
     assert "kv_usage_full_ratio" in refused("--alerts", str(file))
+    assert "--envoy stands before engines that --engine names" in refused("--envoy")
+    assert "--envoy: Envoy is not here: https://" in refused("--envoy", "--engine", "http://127.0.0.1:1")
+    assert "--scrape-seconds" in refused("--scrape-seconds", "16")
+    envoy = tmp_path / "bin" / "envoy"
+    envoy.write_text("#!/bin/sh\n")
+    envoy.chmod(0o755)
+    assert "at http://HOST:PORT" in refused("--envoy", "--engine", "https://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""What both acts ask a stack: the desk's incidents and reports, the recorder, Prometheus, Alertmanager; and for how long."""
+"""What both acts ask a stack: the desk's incidents and reports, the recorder, Prometheus and Alertmanager."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Client:
         return None
 
     def report(self, number: int) -> dict[str, Any]:
-        """As JSON, once it is there and no other is being made. Raises TimeoutError, and RuntimeError where it failed."""
+        """As JSON, once no other is being made. Raises TimeoutError, and RuntimeError where there is none."""
 
         def made() -> dict[str, Any] | None:
             found = self.incident(number)
@@ -83,7 +83,11 @@ class Client:
     def recorded(self, start: float, end: float, *signals: str) -> str:
         """The flight recorder's page."""
         asked = [("from", f"{start:.3f}"), ("to", f"{end:.3f}"), *(("signal", each) for each in signals)]
-        return self._client.get(self._stack.url("sidecar") + "/api/v1/recorder", params=asked).raise_for_status().text
+        return (
+            self._client.get(self._stack.url("sidecar") + "/api/v1/recorder", params=asked)
+            .raise_for_status()
+            .text
+        )
 
     def firing(self) -> set[str]:
         """Alerts that fire in Prometheus, by name."""
@@ -112,4 +116,6 @@ class Client:
             if found:
                 return found
             time.sleep(_PAUSE_SECONDS)
-        raise TimeoutError(f"waited for {seconds:g} s in vain: {wanted.__qualname__}\n{''.join(self._stack.said)}")
+        raise TimeoutError(
+            f"waited for {seconds:g} s in vain: {wanted.__qualname__}\n{''.join(self._stack.said)}"
+        )

@@ -1,8 +1,8 @@
 """The second act: the drill's incident, from its onset to the page and the report, several times as fast as life.
 
-Only the drill's own clock is fast. Sidecar, Prometheus, rules, Alertmanager and desk go by the real one, with nothing of
-theirs scaled: an alert that waits for 15 s waits for 15 s. It judges nothing: ``incident.json`` holds what was seen, beside
-the drill's ``truth.json``.
+Only the drill's own clock is fast. Sidecar, Prometheus, rules, Alertmanager and desk go by the real one, with nothing
+of theirs scaled: an alert that waits for 15 s waits for 15 s. It judges nothing: ``incident.json`` holds what was
+seen, beside the drill's ``truth.json``.
 """
 
 from __future__ import annotations

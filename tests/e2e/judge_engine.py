@@ -62,7 +62,9 @@ def told(act: Act) -> Figure:
 
 def reported(act: Act) -> Figure:
     took = act.told["report_at"] - act.told["arrived"]
-    return Figure(took, None, "it comes", bool(act.causes), "seconds from the alert to its report, both at the desk")
+    return Figure(
+        took, None, "it comes", bool(act.causes), "seconds from the alert to its report, both at the desk"
+    )
 
 
 def cause(act: Act) -> Figure:
@@ -81,12 +83,18 @@ def recompute(act: Act) -> Figure:
 
 
 def no_swap(act: Act) -> Figure:
-    named = [each["cause"] for each in act.told["report"]["causes"] if each["cause"] in SWAPS and each["score"] >= HELD]
+    named = [
+        each["cause"]
+        for each in act.told["report"]["causes"]
+        if each["cause"] in SWAPS and each["score"] >= HELD
+    ]
     held = [
         proof["signal"]
         for each in act.causes
         for proof in each["evidence"]
-        if proof["held"] and proof["role"] != "against" and any(word in str(proof["signal"]) for word in OF_SWAP)
+        if proof["held"]
+        and proof["role"] != "against"
+        and any(word in str(proof["signal"]) for word in OF_SWAP)
     ]
     fired = [name for name in _names(act.incidents) if any(word in name.lower() for word in OF_SWAP)]
     wrong = [*named, *held, *fired]
@@ -131,7 +139,9 @@ def answers(act: Act) -> Figure:
     ends = [each["end"] for each in act.requests]
     cut = [each for each in act.requests if each["end"] == "done" and each["tokens"] != each["max_tokens"]]
     note = f"of {ends.count('done')} that came to their end; {ends.count('error')} broke off and said so"
-    return Figure(len(cut), 0, "none", not cut and "done" in ends, f"with other than all their tokens, {note}")
+    return Figure(
+        len(cut), 0, "none", not cut and "done" in ends, f"with other than all their tokens, {note}"
+    )
 
 
 def engine_again(act: Act) -> Figure:
@@ -149,7 +159,9 @@ def engine_again(act: Act) -> Figure:
     falls = sum(step < 0 for step in steps)
     risen = rows[-1][1] - rows[0][1]
     times = f"seen down after {kill['down'] - kill['at']:.0f} s, read again after {kill['read'] - kill['at']:.0f} s"
-    return Figure(falls, 0, "none", falls == 0 and risen > 0, f"falls of its total of {rows[-1][1]:.0f} tokens; {times}")
+    return Figure(
+        falls, 0, "none", falls == 0 and risen > 0, f"falls of its total of {rows[-1][1]:.0f} tokens; {times}"
+    )
 
 
 def ended(act: Act) -> Figure:

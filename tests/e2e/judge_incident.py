@@ -57,9 +57,7 @@ class Act:
     def first(self, holds: Callable[[Mapping[str, Any], int], bool]) -> float:
         """The first second in which it is so of an engine. Raises ValueError where it never is."""
         engines = self.truth["engines"].values()
-        return min(
-            at for each in engines for place, at in enumerate(self.seconds) if holds(each, place)
-        )
+        return min(at for each in engines for place, at in enumerate(self.seconds) if holds(each, place))
 
     @property
     def causes(self) -> list[dict[str, Any]]:
@@ -123,7 +121,9 @@ def counter(act: Act, series: Sequence[Mapping[str, Any]], true: Sequence[float]
         most += act.value(true, end) - act.value(true, begin - LAG_SECONDS)
     off = max(0.0, least - rises, rises - most)
     holds = bool(series) and most > 0 and off <= SHARE * most
-    return Figure(rises, (least + most) / 2, "+-5 %", holds, f"{note}; true between {least:.0f} and {most:.0f}")
+    return Figure(
+        rises, (least + most) / 2, "+-5 %", holds, f"{note}; true between {least:.0f} and {most:.0f}"
+    )
 
 
 def preemptions(act: Act) -> Figure:

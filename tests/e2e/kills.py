@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -101,7 +101,7 @@ class _Webhooks:
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def __enter__(self) -> _Webhooks:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -144,7 +144,9 @@ def _of_recorder(ask: Client, at: float) -> list[str]:
 def _of_prometheus(ask: Client, at: float) -> list[str]:
     """Samples of a series, and when each alert that fires began."""
     series = ask.series(f"thrashold_{_RECORDED}", at - HISTORY_SECONDS, at - SETTLED_SECONDS)
-    return [json.dumps([each["metric"], sample], sort_keys=True) for each in series for sample in each["values"]]
+    return [
+        json.dumps([each["metric"], sample], sort_keys=True) for each in series for sample in each["values"]
+    ]
 
 
 def _of_desk(ask: Client, _at: float) -> list[str]:
