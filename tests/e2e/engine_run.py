@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from tests.e2e.asking import Client
 from tests.e2e.kills import Load, killed
 from tests.real_engine import envoy, install, serve
@@ -60,15 +62,18 @@ def record(out: Path, say: Say) -> None:
         ask.until(lambda: _is_read(ask))
         load = Load(out / "clients.jsonl", _driver(made, stack, out / "clients.jsonl"))
         closing.callback(load.stop)
-        told = _until_told(ask, stack, say) | {"envoy": str(gateway)}
-        told["kills"] = {}
-        for part in PARTS:
-            say(f"{part} is killed")
-            told["kills"][part] = killed(part, stack, ask, load)
-        told["engine_killed"] = _engine_killed(engine, made, model, out, closing, ask, load, say)
-        told["at_the_end"] = _at_the_end(ask, told)
-        told["recorded"] = ask.recorded(told["began"], time.time(), "generation_tokens_total", "source_up")
-        told["over"] = time.time()
+        told: dict[str, Any] = {"kills": {}, "broke_off": ""}
+        try:
+            told |= _until_told(ask, say)
+            for part in PARTS:
+                say(f"{part} is killed")
+                told["kills"][part] = killed(part, stack, ask, load)
+            told["engine_killed"] = _engine_killed(engine, made, model, out, closing, ask, load, say)
+            told |= _at_the_end(ask, told)
+        except (RuntimeError, TimeoutError, httpx.HTTPError) as error:
+            # what was seen until then is judged all the same
+            told["broke_off"] = repr(error)
+            say(told["broke_off"])
     told["stack_ended_with"] = stack.process.returncode
     told["said"] = stack.said
     (out / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8")
@@ -84,7 +89,7 @@ def _is_read(ask: Client) -> bool:
     return ask.sidecar_says(f'thrashold_source_up{{source="{ENGINE}"}}') == 1.0
 
 
-def _until_told(ask: Client, stack: RunningStack, say: Say) -> dict[str, Any]:
+def _until_told(ask: Client, say: Say) -> dict[str, Any]:
     """From the first request until the desk has heard of it and has the report."""
     began = time.time()
     say(f"overload, until {ALERT} is at the desk")
@@ -103,7 +108,6 @@ def _until_told(ask: Client, stack: RunningStack, say: Say) -> dict[str, Any]:
         "report_words": ask.get("desk", f"/incidents/{incident['number']}/report.md").text,
         "page_names_it": ALERT in page,
         "incident": ask.incident(incident["number"]),
-        "groups": [group["name"] for group in stack.prometheus.groups()],
     }
 
 
@@ -134,10 +138,11 @@ def _engine_killed(  # noqa: PLR0913, PLR0917 -- who dies, who starts it anew, w
 
 def _at_the_end(ask: Client, told: dict[str, Any]) -> dict[str, Any]:
     """What is still known of what was told, once Prometheus has told Alertmanager anew of all that fires."""
-    number = told["incident"]["number"]
 
     def same() -> bool:
         return ask.firing() <= ask.held()
 
     ask.until(same)
-    return {"incidents": ask.incidents(), "has_report": ask.report(number)["format"]}
+    ask.report(told["incident"]["number"])
+    recorded = ask.recorded(told["began"], time.time(), "generation_tokens_total", "source_up")
+    return {"at_the_end": {"incidents": ask.incidents()}, "recorded": recorded}

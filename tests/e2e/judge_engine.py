@@ -166,7 +166,10 @@ def engine_again(act: Act) -> Figure:
 
 def ended(act: Act) -> Figure:
     code = act.told["stack_ended_with"]
-    return Figure(code, 0, "0", code == 0, "the stack's exit code")
+    holds = code == 0 and not act.told["broke_off"]
+    return Figure(
+        code, 0, "0", holds, f"the stack's exit code; {act.told['broke_off'] or 'nothing broke off'}"
+    )
 
 
 def _names(incidents: list[dict[str, Any]]) -> set[str]:

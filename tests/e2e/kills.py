@@ -124,7 +124,7 @@ class _Webhooks:
             while not self._over.wait(_WEBHOOK_PAUSE_SECONDS):
                 number += 1
                 name = f"Kept{number}"
-                body = message(alert(name, f"{number:016x}", starts, starts + 1.0, cluster="webhooks"))
+                body = message(alert(name, f"{number:016x}", starts, cluster="webhooks"))
                 try:
                     kept = client.post("/alerts", content=body).status_code == httpx.codes.OK
                 except httpx.HTTPError:

@@ -65,6 +65,7 @@ GOOD: dict[str, Any] = {
     "at_the_end": {"incidents": [INCIDENT, WEBHOOKS]},
     "recorded": TOTALS + "# EOF\n",
     "stack_ended_with": 0,
+    "broke_off": "",
 }
 REQUESTS = ({"end": "done", "tokens": 7, "max_tokens": 7}, {"end": "error", "tokens": 3, "max_tokens": 7})
 

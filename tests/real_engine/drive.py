@@ -21,7 +21,7 @@ import aiohttp  # the engine brings it
 FIRST_TOKEN, LAST_TOKEN = 260, 2000  # past the bytes and the special tokens
 PREFIX_TOKENS, PREFIXES = 256, 4
 RETRIES = 2
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS = 3.0  # a crowd that hammers a gateway takes the core that its engine starts on
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ PHASES = {
     # three times what the cache holds: sequences must be preempted
     "overload": Phase(24, (200, 1100), (200, 800), 0.25),
     # short prompts, long answers: the pool is full at any time; who asks waits for it, whatever is killed meanwhile
-    "pressure": Phase(96, (32, 96), (100, 250), 0.0, stays=True),
+    "pressure": Phase(80, (32, 96), (100, 250), 0.0, stays=True),
     # as many as run under overload, and no more: nobody is preempted
     "toggled": Phase(8, (50, 200), (200, 400), 0.0),
     "steady": Phase(3, (50, 200), (700, 1000), 0.0),
