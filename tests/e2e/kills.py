@@ -65,7 +65,9 @@ def killed(part: str, stack: RunningStack, ask: Client, load: Load) -> dict[str,
         if part == "desk":
             webhooks.begin()
             ask.until(lambda: len(webhooks.kept) > ANSWERED_AT_LEAST)
-        before = None if knows is None else knows(ask, time.time())
+        # the same moment both times, or the oldest of what is asked for slips out
+        asked = time.time()
+        before = None if knows is None else knows(ask, asked)
         pid, at = stack.pid(part), time.time()
         os.kill(pid, signal.SIGKILL)
         ask.until(lambda: stack.pid(part) != pid)
@@ -75,7 +77,7 @@ def killed(part: str, stack: RunningStack, ask: Client, load: Load) -> dict[str,
             ask.until(lambda: webhooks.kept_since(back) > ANSWERED_AT_LEAST)
     told["kept_webhooks"], told["refused_webhooks"] = sorted(webhooks.kept), webhooks.refused
     ask.until(lambda: load.answered_since(back) >= ANSWERED_AT_LEAST)
-    after = None if knows is None else knows(ask, at)
+    after = None if knows is None else knows(ask, asked)
     return told | {
         "at": at,
         "back": back,
