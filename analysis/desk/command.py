@@ -20,11 +20,12 @@ import click
 from alerts.alertmanager import ALERTS_PATH
 from analysis.desk.application import Changes, Desk, application
 from analysis.desk.grafana import Marker
-from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback, token_of
+from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback
 from analysis.desk.job import ENVIRONMENT_PREFIX
 from analysis.desk.schedule import HOUR, Schedule
 from analysis.desk.settings import DeskSettings
 from analysis.desk.store import Store, StoreError
+from analysis.desk.token import WebhookToken
 from analysis.desk.work import Given, Worker
 from exporter.clock import anchored_clock
 from exporter.command import warn_if_open
@@ -54,7 +55,7 @@ class _Made:
     listener: socket.socket
     web: WebConfig
     tls: ssl.SSLContext | None
-    token: str | None
+    token: WebhookToken | None
 
 
 @click.command()
@@ -81,7 +82,7 @@ def desk(config_file: Path | None, listen: str | None, data: str | None, prometh
         settings = loaded.settings
         web = read_web_config(settings.web_config) if settings.web_config else WebConfig()
         tls = tls_context(web.tls_server_config) if web.tls_server_config else None
-        token = token_of(settings.webhook_token_file)
+        token = WebhookToken(settings.webhook_token_file) if settings.webhook_token_file else None
         try:
             host, port = parse_address(settings.listen)
         except ValueError as error:

@@ -6,31 +6,17 @@ import hmac
 import ipaddress
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from alerts.alertmanager import ALERTS_PATH, WATCHDOG_PATH
-from exporter.settings import SettingsError
+from analysis.desk.token import WebhookToken
 
 WEBHOOKS = frozenset({ALERTS_PATH, WATCHDOG_PATH})
 _SAFE = frozenset({"GET", "HEAD"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-def token_of(file: Path | None) -> str | None:
-    """The token in a file; None without one. Raises SettingsError."""
-    if file is None:
-        return None
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeError) as error:
-        raise SettingsError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not token:
-        raise SettingsError(f"{file}: is empty: put the token there that Alertmanager sends")
-    return token
 
 
 def is_loopback(host: str) -> bool:
@@ -52,7 +38,7 @@ class Guard:
 
     pages: ASGIApp
     protected: ASGIApp
-    token: str | None
+    token: WebhookToken | None
     hosts: Collection[str] | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +54,7 @@ class Guard:
             return
         if scope["path"] in WEBHOOKS and self.token is not None:
             given = headers.get(b"authorization", "")
-            if not hmac.compare_digest(given.encode("latin-1"), f"Bearer {self.token}".encode()):
+            if not hmac.compare_digest(given.encode("latin-1"), f"Bearer {self.token.current()}".encode()):
                 await _refused(401, "the webhook's bearer token is missing or wrong")(scope, receive, send)
                 return
             await self.pages(scope, receive, send)

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
@@ -45,6 +46,8 @@ _AT_ONCE = 2
 """That are held in memory."""
 _PIECE_SECONDS = 3600.0
 """Of a recording that are asked for at a time: a bound on an answer is one on such a piece."""
+_BUSY_SECONDS, _BUSY_TRIES = 5.0, 12
+"""A recorder answers one at a time, and others with 503: somebody else's look takes seconds."""
 _END = b"# EOF\n"
 
 
@@ -157,7 +160,7 @@ async def _one(worker: WorkerSettings, wanted: Wanted, out: BinaryIO) -> bool:
             reply = await _piece(worker, start, end)
         except ReadFailedError as error:
             problem = str(error)
-            if error.reason is not Reason.HTTP_STATUS:
+            if error.reason is not Reason.HTTP_STATUS or error.status == HTTPStatus.SERVICE_UNAVAILABLE:
                 break  # it isn't there, or takes too long: later hours would fare no better
             empty += 1  # nothing was recorded in that hour, perhaps
             continue
@@ -186,9 +189,23 @@ async def _piece(worker: WorkerSettings, start: float, end: float) -> Reply:
     asked = replace(worker.sidecar, url=f"{worker.sidecar.url}?{query}")
     endpoint = Endpoint(asked, anchored_clock(), ENGINE)
     try:
-        return await endpoint.read()
+        return await _in_turn(endpoint, worker)
     finally:
         await endpoint.aclose()
+
+
+async def _in_turn(endpoint: Endpoint, worker: WorkerSettings) -> Reply:
+    """What it answers once it has time. Raises ReadFailedError."""
+    for turn in range(_BUSY_TRIES - 1):
+        try:
+            return await endpoint.read()
+        except ReadFailedError as error:
+            if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            if turn == 0:
+                _say(f"the flight recorder of {worker.name} is busy: it is asked again, for a minute at most")
+        await asyncio.sleep(_BUSY_SECONDS)
+    return await endpoint.read()
 
 
 def _triage_begun(workers: list[WorkerSettings]) -> dict[str, subprocess.Popen[bytes]]:

@@ -74,7 +74,8 @@ receivers:
 - **Grafana**: with `grafana` set an incident is an annotation, tagged `thrashold`, from its first alert to its last.
 
 What was answered with 200 is kept in SQLite before the answer goes out: `kill -9` costs nothing of it, and a report
-that was being made is begun anew. After `keep_days` an incident that is over, or closed, goes, with its files.
+that was being made is begun anew. A recorder that is busy with somebody else's look is asked again for a minute. After
+`keep_days` an incident that is over, or closed, goes, with its files.
 
 ![The list of incidents](img/desk-list.png)
 
@@ -86,8 +87,12 @@ many webhooks a second it takes, and how long it is from a page to its report.
 It listens on loopback and answers to this machine's own names only, and `host_names`. Opened to others it wants
 `webhook_token_file`, or passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before
 all pages; the webhook goes by the token where there is one. What changes something, a webhook too, isn't taken from a
-page of another site. Passwords and certificates that change are taken up while it runs; a changed
-token needs a restart.
+page of another site. Passwords, certificates and a token that change are taken up while it runs, the token at once; a
+file that is empty or gone leaves the token before it, and the log says so.
+
+A request that isn't whole within 30 s ends its connection, and so does a connection on which none was begun. From 800
+connections on a new one takes the place of the one that has waited for a request for longest: who asks for nothing, or
+for half of something, keeps no alert out.
 
 It asks nobody but the sidecars, engines, Prometheus and Grafana in its settings, whatever an alert says; it follows no
 redirect. What labels hold is text on its pages and never part of a path. A body that isn't what Alertmanager sends,

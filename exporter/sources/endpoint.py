@@ -230,6 +230,7 @@ class Endpoint:
                 Reason.HTTP_STATUS,
                 f"answered {_named(status)}",
                 remedy(status, self._peer),
+                status,
             )
 
     async def _body(self, response: httpcore.Response, headers: Mapping[str, str]) -> bytes:
@@ -251,8 +252,10 @@ class Endpoint:
             )
         return body
 
-    def _failure(self, reason: Reason, problem: str, remedy: str) -> ReadFailedError:
-        return ReadFailedError(reason, self.shown_url, problem, remedy)
+    def _failure(
+        self, reason: Reason, problem: str, remedy: str, status: int | None = None
+    ) -> ReadFailedError:
+        return ReadFailedError(reason, self.shown_url, problem, remedy, status)
 
 
 def request_url(text: str) -> httpcore.URL:

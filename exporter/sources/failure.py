@@ -76,11 +76,16 @@ DCGM = Peer(
 
 
 class ReadFailedError(Exception):
-    """One read failed for ``reason``. The text is one line: where, what was wrong, what to do."""
+    """One read failed for ``reason``. The text is one line: where, what was wrong, what to do.
 
-    def __init__(self, reason: Reason, where: str, problem: str, remedy: str) -> None:
+    ``status``: of an answer that was another than 200, where there was one.
+    """
+
+    def __init__(
+        self, reason: Reason, where: str, problem: str, remedy: str, status: int | None = None
+    ) -> None:
         super().__init__(f"{where}: {problem}; {remedy}")
-        self.reason = reason
+        self.reason, self.status = reason, status
 
 
 def remedy(status: int, peer: Peer) -> str:

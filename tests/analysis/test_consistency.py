@@ -17,7 +17,7 @@ from exporter.derive.gateway import INFLIGHT, REQUESTS
 from exporter.derive.latency import SATURATED, TOKEN_INTERVAL, TPOT_P99
 from exporter.derive.pcie import PCIE_BYTES
 from exporter.derive.preemption import PREEMPTIONS
-from exporter.derive.swap import SWAP_BYTES, SWAP_TIER_BYTES, SWAPPED
+from exporter.derive.swap import SWAP_BYTES, SWAP_ESTIMATE, SWAP_TIER_BYTES, SWAPPED
 from exporter.derive.traffic import SEQUENCES
 from tests.support.histories import frame, labelled
 
@@ -172,6 +172,28 @@ def test_swap_space_that_is_set_and_never_used_is_inert() -> None:
     assert "40 GB" in found.words
     assert "480 sequences were preempted" in found.words
     assert _note(rules.swap_set_but_inert, _preempting(3.0)) is None
+
+
+@pytest.mark.parametrize("told", [{}, {labelled(SWAPPED, **RANK): 0.0}])
+def test_what_was_preempted_and_not_swapped_was_computed_again(told: Columns) -> None:
+    note = _note(rules.preempted_was_recomputed, {labelled(PREEMPTIONS, **RANK): SECONDS / 4} | told)
+    assert note is not None
+    assert note.words.startswith("120 preemptions, and as far as engines tell nothing was swapped")
+    assert note.words.endswith("thrown away and computed again.")
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {labelled(SWAPPED, **RANK): np.where(SECONDS == 300, 1.0, 0.0)},
+        {labelled(SWAP_BYTES, direction="in", **RANK): SECONDS * BLOCK_BYTES},
+        {labelled(SWAP_ESTIMATE, **RANK): SECONDS * BLOCK_BYTES},
+    ],
+)
+def test_where_anything_was_moved_nobody_says_that_all_was_computed_again(moved: Columns) -> None:
+    preempted = {labelled(PREEMPTIONS, **RANK): SECONDS / 4}
+    assert _note(rules.preempted_was_recomputed, preempted | moved) is None
+    assert _note(rules.preempted_was_recomputed, {labelled(PREEMPTIONS, **RANK): 7.0}) is None
 
 
 def test_a_share_that_the_sidecar_found_impossible_is_passed_on() -> None:

@@ -30,7 +30,7 @@ def figures(request: pytest.FixtureRequest, traces: Path) -> dict[str, Figure]:
     """Runs everything (about four minutes) and judges it. Skips where no engine can be had, except in CI."""
     if os.environ.get("THRASHOLD_REAL_ENGINE_JUDGE") != "1":
         try:
-            run.record(traces, _teller(request.config))
+            run.record(traces, teller(request.config))
         except install.UnavailableError as error:
             if os.environ.get("CI") == "true":
                 pytest.fail(f"CI must have the real engine: {error}", pytrace=False)
@@ -52,7 +52,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
 
 
-def _teller(config: pytest.Config) -> install.Say:
+def teller(config: pytest.Config) -> install.Say:
     """Says how far the run is at once, past pytest's capture: four silent minutes look like a hang."""
     capture = config.pluginmanager.getplugin("capturemanager")
     terminal = config.pluginmanager.getplugin("terminalreporter")

@@ -21,16 +21,21 @@ import aiohttp  # the engine brings it
 FIRST_TOKEN, LAST_TOKEN = 260, 2000  # past the bytes and the special tokens
 PREFIX_TOKENS, PREFIXES = 256, 4
 RETRIES = 2
+PAUSE_SECONDS = 3.0  # a crowd that hammers a gateway takes the core that its engine starts on
 
 
 @dataclass(frozen=True)
 class Phase:
-    """How many clients ask for what; ``leaving`` is the share of requests whose client walks off."""
+    """How many clients ask for what; ``leaving`` is the share of requests whose client walks off.
+
+    ``stays``: who meets an error asks on after ``PAUSE_SECONDS``, as where what answers is killed and comes back.
+    """
 
     clients: int
     prompt: tuple[int, int]
     answer: tuple[int, int]
     leaving: float
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,8 @@ PHASES = {
     "load": Phase(6, (50, 400), (32, 200), 0.05),
     # three times what the cache holds: sequences must be preempted
     "overload": Phase(24, (200, 1100), (200, 800), 0.25),
+    # short prompts, long answers: the pool is full at any time; who asks waits for it, whatever is killed meanwhile
+    "pressure": Phase(80, (32, 96), (100, 250), 0.0, stays=True),
     # as many as run under overload, and no more: nobody is preempted
     "toggled": Phase(8, (50, 200), (200, 400), 0.0),
     "steady": Phase(3, (50, 200), (700, 1000), 0.0),
@@ -110,8 +117,11 @@ class Client:
             leave_after = chance.randrange(5, 80) if chance.random() < phase.leaving else None
             for attempt in range(1 + RETRIES):
                 end = await self._ask(question, attempt, leave_after)
-                if end == "error":
+                if end == "error" and not phase.stays:
                     return
+                if end == "error":
+                    await asyncio.sleep(PAUSE_SECONDS)
+                    break
                 if end == "done" or time.time() > deadline:
                     break
                 await asyncio.sleep(0.1)  # who walked off comes back with the same question, mostly to stay

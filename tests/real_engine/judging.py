@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from tests.real_engine.recorder import Row
 from tests.real_engine.recording import Recording
 
+Run = TypeVar("Run")
 LAG_SECONDS = 1.0  # a scrape shows a cycle up to a second old
 
 
@@ -19,6 +20,17 @@ class Figure(NamedTuple):
     allowed: str
     holds: bool
     note: str = ""
+
+
+def judged(makers: Mapping[str, Callable[[Run], Figure]], run: Run) -> dict[str, Figure]:
+    """All figures; one that can't be made is one that doesn't hold, and spoils no other."""
+    figures = {}
+    for name, make in makers.items():
+        try:
+            figures[name] = make(run)
+        except Exception as error:  # noqa: BLE001 - whatever a broken sidecar leads to
+            figures[name] = Figure(None, None, "", holds=False, note=repr(error))
+    return figures
 
 
 class Instant(NamedTuple):

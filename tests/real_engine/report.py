@@ -6,6 +6,7 @@ import json
 import statistics
 from pathlib import Path
 
+from tests.real_engine import judging
 from tests.real_engine.figures import FIGURES
 from tests.real_engine.install import ENGINE
 from tests.real_engine.judging import Figure
@@ -13,14 +14,8 @@ from tests.real_engine.recording import Recording
 
 
 def judged(run: Recording) -> dict[str, Figure]:
-    """All figures; one that can't be made is one that doesn't hold, and spoils no other."""
-    figures = {}
-    for name, make in FIGURES.items():
-        try:
-            figures[name] = make(run)
-        except Exception as error:  # noqa: BLE001 - whatever a broken sidecar leads to
-            figures[name] = Figure(None, None, "", holds=False, note=repr(error))
-    return figures
+    """All figures of a run."""
+    return judging.judged(FIGURES, run)
 
 
 def table(figures: dict[str, Figure]) -> list[str]:

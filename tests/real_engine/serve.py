@@ -81,11 +81,16 @@ class Engine:
                 os.kill(child, signal.SIGKILL)
 
 
-def start(
-    made: Installed, model: Path, log: Path, flags: Sequence[str], environment: Mapping[str, str]
+def start(  # noqa: PLR0913, PLR0917 -- what is served, how, and where
+    made: Installed,
+    model: Path,
+    log: Path,
+    flags: Sequence[str],
+    environment: Mapping[str, str],
+    port: int | None = None,
 ) -> Engine:
-    """Serve ``model``. ``flags`` and ``environment`` come on top of the usual."""
-    port = free_port()
+    """Serve ``model``, on a free port unless told. ``flags`` and ``environment`` come on top of the usual."""
+    port = free_port() if port is None else port
     caches = made.venv.parent / "cache"  # nothing of it into the user's home
     whole = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     whole |= {

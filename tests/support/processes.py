@@ -6,7 +6,7 @@ import subprocess
 import time
 
 
-def end(process: subprocess.Popen[bytes], seconds: float = 30.0) -> float:
+def end(process: subprocess.Popen[bytes] | subprocess.Popen[str], seconds: float = 30.0) -> float:
     """In its own time, or after so many seconds in none; gives how many it took."""
     began = time.monotonic()
     if process.poll() is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import resource
 import signal
 import socket
 import threading
@@ -26,6 +27,7 @@ from tests.support.desk import RunningDesk, alert, message, running_desk
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 FOLLOWERS = 200
+CROWD = 1200
 
 
 def until(holds: Callable[[], object], seconds: float = 40.0) -> None:
@@ -214,3 +216,56 @@ def test_a_body_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytes
 
     answer = asyncio.run(asked())
     assert (answer.status_code, "not whole" in answer.text) == (408, True)
+
+
+def test_a_crowd_that_asks_for_nothing_or_for_half_keeps_no_alert_out(tmp_path: Path) -> None:
+    """More than the server has room for, with heads and bodies that don't come to an end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
+    halves = (b"", b"GET / HT", b"POST /alerts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+    with running_desk(tmp_path / "data") as desk, contextlib.ExitStack() as crowd:
+        port = int(desk.url.rpartition(":")[2])
+        for number in range(CROWD):
+            stranger = crowd.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            stranger.sendall(halves[number % len(halves)])
+        assert [page(desk, f"{number:x}") for number in range(5)] == [200] * 5
+        assert len(told(desk)["alerts"]) == 5  # type: ignore[arg-type]
+
+
+def test_a_changed_token_is_taken_up_at_once_and_a_broken_one_leaves_the_one_before(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+
+    def status(desk: RunningDesk, token: str) -> int:
+        return page(desk, authorization=f"Bearer {token}")
+
+    file.write_text("first\n")
+    with running_desk(tmp_path / "data", configured(tmp_path, "webhook_token_file: token\n")) as desk:
+        assert (status(desk, "first"), status(desk, "second")) == (200, 401)
+        (tmp_path / "new").write_text("second\n")
+        (tmp_path / "new").replace(file)  # as mounted secrets are exchanged
+        assert (status(desk, "second"), status(desk, "first")) == (200, 401)
+        file.write_text("")
+        assert (status(desk, "second"), status(desk, "x")) == (200, 401)
+        file.unlink()
+        assert (status(desk, "second"), status(desk, "x")) == (200, 401)
+        file.write_text("third")
+        assert (status(desk, "third"), status(desk, "second")) == (200, 401)
+    assert "third" not in desk.log.read_text()
+
+
+def test_a_recorder_that_is_busy_is_asked_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def busy_at_first(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.path)
+        request.send_response(503 if len(asked) == 1 else 404)
+        request.end_headers()
+
+    with (
+        worker(busy_at_first) as url,
+        running_desk(tmp_path / "data", configured(tmp_path, f"workers: ['{url}']\n")) as desk,
+    ):
+        assert page(desk) == 200
+        until(lambda: told(desk)["report"] == "failed")
+        assert "is busy" in json.dumps(told(desk)["events"])
+    assert len(asked) == 2
