@@ -1,81 +1,198 @@
-"""Where a number begins to leave what was usual: the corner of a level and a ramp, or the edge of a step.
+"""Where numbers begin to leave what was usual: the corner of a level and a rise, of several numbers together.
 
 Alerts hold late by nature: they look at trailing minutes, and pools fill before anybody suffers. What goes wrong shows
-sooner, as a ramp (a step in what is asked for fills an engine at a rate, and a trailing window makes a ramp of a step)
-or as a step. Both are fitted by least squares, and the one that leaves less is taken.
+sooner: at a stroke, as a rise to another level (a trailing window makes one of a step), or ever faster, where what is
+asked grows itself and what is held adds it up. Each such course is fitted by least squares from each instant on, and
+how well it fits there is that instant's likelihood. Numbers that move of the same thing are likely to begin together:
+their likelihoods multiply, so that one that jumps about doesn't outvote one that tells exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from analysis.frame import Values
+from analysis.robust import scale_of_sorted
 
 _LEAST_POINTS = 4
 """Before and after a bend: fewer are no level."""
-_TOP_SHARE = 0.8
-"""Of the rise: beyond it a ramp bends again, into whatever is the limit."""
+_CLIPPED_AT = 5.0
+"""Spreads from the middle, beyond which a value is taken as no further away: one wild value is no level."""
+_LEAST_LEFT = 0.002
+"""Of the range: what a fit leaves is never less, or numbers that never vary would outvote all others."""
+_MOST_ALIKE = 0.98
+"""How alike what is left is from one value to the next: beyond it nothing would count at all."""
+_POWERS = 5
+
+
+class Form(NamedTuple):
+    """A rise within so many seconds to another level: by ``power`` 1 evenly, by 2 ever faster."""
+
+    seconds: float
+    power: int
+
+
+_FORMS = (
+    Form(0.0, 1),
+    *(Form(seconds, 1) for seconds in (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)),
+    *(Form(seconds, 2) for seconds in (20.0, 40.0, 80.0, 160.0, 320.0)),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """One number over time: ``values`` of shape (n,), NaN where not known.
+
+    ``way``: 1 it rises, -1 it falls, 0 either. ``counted``: it is a count or goes with one, so that it varies as its
+    root does; not below 0.
+    """
+
+    values: Values
+    way: int = 0
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """``at``: when it begins. ``strength``: by how many spreads of what is left by the fit the number moves."""
+    """``at``: when it begins. ``strength``: by how many spreads of what is left by the fit the number that moves most
+    clearly does so.
+    """
 
     at: float
     strength: float
 
 
 def bend(times: Values, values: Values, first: float, last: float) -> Bend | None:
-    """The strongest bend of a number between two instants; ``times``, ``values``: shape (n,), NaN where not known.
+    """The likeliest bend of one number between two instants; ``times``, ``values``: shape (n,), NaN where not known.
 
     None: too little is known, or nothing moves.
     """
-    inside = (times >= first) & (times <= last) & ~np.isnan(values)
-    at, course = times[inside], values[inside]
-    if len(course) < 2 * _LEAST_POINTS or np.ptp(course) == 0:
+    return bend_of_all(times, (Course(values),), first, last)
+
+
+def bend_of_all(
+    times: Values, courses: Iterable[Course], first: float, last: float, latest: float = np.inf
+) -> Bend | None:
+    """Where numbers are likeliest to begin to move together, between two instants and not after ``latest``.
+
+    None: too little is known of any, or none moves.
+    """
+    inside = (times >= first) & (times <= last)
+    at = times[inside]
+    corners = at[_LEAST_POINTS : len(at) - _LEAST_POINTS + 1]
+    corners = corners[corners <= latest]
+    found = []
+    if len(corners):
+        for course in courses:
+            values = course.values[inside]
+            known = ~np.isnan(values)
+            if np.count_nonzero(known) >= 2 * _LEAST_POINTS and np.ptp(values[known]) > 0:
+                found.append(_profile(at[known], course, values[known], corners))
+    if not found:
         return None
-    found = [each for each in (_ramp(at, course), _step(at, course)) if each is not None]
-    return max(found, key=lambda each: each.strength, default=None)
+    place = int(np.argmax(np.sum([each.likelihood for each in found], axis=0)))
+    return Bend(float(corners[place]), max(float(each.strength[place]) for each in found))
 
 
-def _ramp(at: Values, course: Values) -> Bend | None:
-    """A + b max(0, t - corner), up to where the number has done most of its way, which is where other limits begin."""
-    away = course - float(np.median(course[: max(_LEAST_POINTS, len(course) // 4)]))
-    if np.max(away) < -np.min(away):
-        away = -away
-    reached = int(np.argmax(away >= _TOP_SHARE * float(np.max(away)))) + 1
-    end = max(reached, 2 * _LEAST_POINTS)
-    clock, away = at[:end] - at[0], away[:end]
-    total = float(np.sum((away - away.mean()) ** 2))
-    best: tuple[float, int, float] | None = None
-    for corner in range(_LEAST_POINTS - 1, end - 1):
-        ramp = np.maximum(0.0, clock - clock[corner])
-        ramp -= ramp.mean()
-        slope = float(ramp @ away) / float(ramp @ ramp)
-        left = total - slope * float(ramp @ away)
-        if slope > 0 and (best is None or left < best[0]):
-            best = (left, corner, slope)
-    if best is None:
-        return None
-    left, corner, slope = best
-    return Bend(float(at[corner]), _strength(slope * float(clock[-1] - clock[corner]), left, end))
+class _Profile(NamedTuple):
+    """Of one number, by corner: shape (corners,). ``likelihood``: its logarithm, above that of no bend at all."""
+
+    likelihood: Values
+    strength: Values
 
 
-def _step(at: Values, course: Values) -> Bend | None:
-    """One level before an instant and another from it on."""
-    n = len(course)
-    sums, squares = np.cumsum(course), np.cumsum(course**2)
-    counts = np.arange(_LEAST_POINTS, n - _LEAST_POINTS + 1)
-    before, after = sums[counts - 1], sums[-1] - sums[counts - 1]
-    left = squares[-1] - before**2 / counts - after**2 / (n - counts)
+def _profile(at: Values, told: Course, values: Values, corners: Values) -> _Profile:
+    course = _comparable(np.sqrt(values) if told.counted else values)
+    clock = (at - at[0]) / max(1.0, float(at[-1] - at[0]))
+    scale = max(1.0, float(at[-1] - at[0]))
+    sums = _Sums(clock, course)
+    count = len(course)
+    total = float(course @ course) - float(course.sum()) ** 2 / count
+    floor = count * (_LEAST_LEFT * float(np.ptp(course))) ** 2
+    starts = (corners - at[0]) / scale
+    left, rise, best = np.full(len(corners), np.inf), np.zeros(len(corners)), np.zeros(len(corners), dtype=int)
+    for number, form in enumerate(_FORMS):
+        height, remains = sums.fitted(starts, form.seconds / scale, form.power, total, told.way)
+        better = remains < left
+        left, rise, best = (
+            np.where(better, remains, left),
+            np.where(better, height, rise),
+            np.where(better, number, best),
+        )
+    left = np.maximum(left, floor)
     place = int(np.argmin(left))
-    count = int(counts[place])
-    rise = abs(float(after[place]) / (n - count) - float(before[place]) / count)
-    return Bend(float(at[count]), _strength(rise, float(left[place]), n))
+    remains = course - rise[place] * _shape(clock - starts[place], _FORMS[best[place]], scale)
+    remains -= remains.mean()
+    alike = float(remains[1:] @ remains[:-1]) / max(float(remains @ remains), np.finfo(float).tiny)
+    alike = min(max(alike, 0.0), _MOST_ALIKE)
+    # values that hang together say as much as fewer that don't
+    independent = count * (1 - alike) / (1 + alike)
+    return _Profile(
+        0.5 * independent * np.log(max(total, floor) / left), np.abs(rise) / np.sqrt(left / count)
+    )
 
 
-def _strength(rise: float, left: float, points: int) -> float:
-    spread = float(np.sqrt(max(left, 0.0) / points))
-    return rise / spread if spread > 0 else float(np.inf)
+def _comparable(values: Values) -> Values:
+    """Without units, wild values clipped."""
+    scale = scale_of_sorted(np.sort(values))
+    spread = scale.spread or float(np.ptp(values))
+    return np.clip((values - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)
+
+
+def _shape(since: Values, form: Form, scale: float) -> Values:
+    if form.seconds == 0:
+        return (since >= 0).astype(np.float64)
+    return np.clip(since * scale / form.seconds, 0.0, 1.0) ** form.power
+
+
+class _Sums:
+    """Sums of powers of time, alone and by value, from which each fit follows without going through the values."""
+
+    def __init__(self, clock: Values, course: Values) -> None:
+        self._clock = clock
+        self._count = len(course)
+        self._mean = float(course.mean())
+        powers = list(accumulate([np.ones(self._count), *[clock] * (_POWERS - 1)], np.multiply))
+        self._plain = [np.concatenate(([0.0], np.cumsum(each))) for each in powers]
+        self._valued = [np.concatenate(([0.0], np.cumsum(each * (course - self._mean)))) for each in powers]
+
+    def fitted(
+        self, starts: Values, width: float, power: int, total: float, way: int
+    ) -> tuple[Values, Values]:
+        """Heights of the rise, and the squares that are left, by start."""
+        begin = np.searchsorted(self._clock, starts - _EVEN)
+        end = np.searchsorted(self._clock, starts + width - _EVEN)
+        shape = self._sum(self._plain, begin, end, starts, width, power)
+        squares = self._sum(self._plain, begin, end, starts, width, 2 * power) - shape**2 / self._count
+        with_values = self._sum(self._valued, begin, end, starts, width, power)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            height = np.where(squares > _EVEN, with_values / squares, 0.0)
+        if way:
+            height = np.where(height * way > 0, height, 0.0)
+        return height, total - height * with_values
+
+    @staticmethod
+    def _sum(  # noqa: PLR0913, PLR0917 -- one term of a fit, by where it begins and ends
+        sums: list[Values], begin: Values, end: Values, starts: Values, width: float, power: int
+    ) -> Values:
+        """Of the shape to a power: ((t - start) / width) ** power while it rises, and 1 from there on."""
+        after = sums[0][-1] - sums[0][end]
+        if not width:
+            return after
+        rising = np.zeros(len(starts))
+        factor = np.ones(len(starts))
+        choose = 1
+        for step in range(power + 1):
+            between = sums[power - step]
+            rising += choose * factor * (between[end] - between[begin])
+            factor = factor * -starts
+            choose = choose * (power - step) // (step + 1)
+        return rising / width**power + after
+
+
+_EVEN = 1e-9

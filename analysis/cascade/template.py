@@ -95,10 +95,13 @@ class Start:
     """What tells when it began, sooner than its evidence does, which often is of a trailing minute.
 
     ``course``: a number of a subject over time, shape (n,), that bends where the cause begins; None: not watched.
+    ``way``: 1 it rises then, -1 it falls, 0 either. ``counted``: a count, or what goes with one.
     """
 
     course: Callable[[Subject], Values | None]
     signal: Signal
+    way: int = 0
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class Template:
     what it brings about where little room is left, and what may as well have come by itself.
 
     ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
-    bends at the beginning, where there is no such sign. ``lead_seconds``: how long before its necessary evidence it may
+    bends at the beginning, all of it together; none that is the consequence of another. ``lead_seconds``: how long before its necessary evidence it may
     have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
     Raises ValueError: without a necessary link, or explaining itself.
     """

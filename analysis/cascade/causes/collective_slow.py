@@ -9,7 +9,7 @@ from analysis.cascade.causes.common import PAIN, RUNNING, requests_waited, token
 from analysis.cascade.looks import alerted, both, computed, either, level, trailing_share
 from analysis.cascade.peers import beside_peers
 from analysis.cascade.subject import Subject
-from analysis.cascade.template import Breadth, Link, Role, Template
+from analysis.cascade.template import Breadth, Link, Role, Start, Template
 from analysis.frame import Values
 from exporter.derive.collectives import COLLECTIVE_DROP, COLLECTIVE_RATE
 from exporter.derive.latency import TOKEN_INTERVAL
@@ -61,6 +61,6 @@ COLLECTIVE_SLOW = Template(
     ),
     explains=PAIN | {Cause.PREFILL_BLOCKING},
     breadth=Breadth.ENGINE,
-    starts=(level(TOKEN_INTERVAL), level(COLLECTIVE_RATE)),
+    starts=(level(TOKEN_INTERVAL, 1), Start(_carried, COLLECTIVE_RATE, -1)),
     lead_seconds=120.0,
 )

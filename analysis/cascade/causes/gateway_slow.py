@@ -29,5 +29,5 @@ GATEWAY_SLOW = Template(
     ),
     explains=frozenset({Cause.RETRY_STORM, Cause.SLO_MISSED, Cause.OVERLOAD}),
     breadth=Breadth.FLEET,
-    starts=(Start(_held_in_the_gateway, INFLIGHT), level(REJECT_P99)),
+    starts=(Start(_held_in_the_gateway, INFLIGHT, 1, counted=True), level(REJECT_P99, 1)),
 )

@@ -77,5 +77,5 @@ PREFIX_COLLAPSE = Template(
     ),
     explains=PAIN,
     may_explain=ELSEWHERE,
-    starts=(level(PREFIX_HITS), level(PREFILL_RATIO)),
+    starts=(level(PREFIX_HITS, -1), level(PREFILL_RATIO, 1)),
 )

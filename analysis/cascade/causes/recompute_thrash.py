@@ -6,10 +6,8 @@ from alerts.causes import Cause
 from alerts.pack.cache import KV_PING_PONG, KV_THRASHING
 from alerts.pack.swap import KV_OFFLOAD_THRASH, KV_SEQUENCES_SWAPPED
 from analysis.cascade.causes.common import (
-    IN_WORK,
-    QUEUE,
+    LOAD,
     THRASH,
-    USAGE,
     pool_full,
     requests_waited,
     thrown_out,
@@ -46,7 +44,7 @@ RECOMPUTE_THRASH = Template(
     ),
     explains=THRASH,
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
-    starts=(IN_WORK, USAGE, QUEUE),
+    starts=LOAD,
     lead_seconds=420.0,
     early_seconds=300.0,  # queues build up before the pool thrashes
 )
