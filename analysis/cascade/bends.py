@@ -1,17 +1,17 @@
 """Where numbers begin to leave what was usual: the corner of a level and a rise, of several numbers together.
 
 Alerts hold late by nature: they look at trailing minutes, and pools fill before anybody suffers. What goes wrong shows
-sooner: at a stroke, as a rise to another level (a trailing window makes one of a step), or ever faster, where what is
-asked grows itself and what is held adds it up. Each such course is fitted by least squares from each instant on, and
-how well it fits there is that instant's likelihood. Numbers that move of the same thing are likely to begin together:
-their likelihoods multiply, so that one that jumps about doesn't outvote one that tells exactly.
+sooner: at a stroke, as a rise to another level (a trailing mean makes one of a step), or ever faster, where what is
+asked for grows itself and what is held adds it up. Each such course is fitted by least squares from each instant on, and
+how well it fits there is that instant's likelihood. Who is in work stays for a while: counts are fitted less their share
+of the one before (Cochrane and Orcutt, 1949), so that what is new at an instant is what counts. Numbers that move of the same thing begin to do so together: their likelihoods
+multiply, and one that jumps about doesn't outvote one that tells exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +25,10 @@ _CLIPPED_AT = 5.0
 """Spreads from the middle, beyond which a value is taken as no further away: one wild value is no level."""
 _LEAST_LEFT = 0.002
 """Of the range: what a fit leaves is never less, or numbers that never vary would outvote all others."""
-_MOST_ALIKE = 0.98
-"""How alike what is left is from one value to the next: beyond it nothing would count at all."""
-_POWERS = 5
+_MOST_ALIKE = 0.95
+"""How alike what is left is from one value to the next: beyond it hardly anything would be new."""
+_ROUNDS = 3
+"""Of fitting, and of seeing how alike what is left is."""
 
 
 class Form(NamedTuple):
@@ -42,6 +43,8 @@ _FORMS = (
     *(Form(seconds, 1) for seconds in (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)),
     *(Form(seconds, 2) for seconds in (20.0, 40.0, 80.0, 160.0, 320.0)),
 )
+_LONGER = (1.0, 2.0, 4.0)
+"""Times the window of a trailing mean: within what it rises after a step, or after less than that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,12 +52,21 @@ class Course:
     """One number over time: ``values`` of shape (n,), NaN where not known.
 
     ``way``: 1 it rises, -1 it falls, 0 either. ``counted``: it is a count or goes with one, so that it varies as its
-    root does; not below 0.
+    root does; not below 0. ``window_seconds``: it is a mean of so long, and a step shows as a rise within it; 0: it
+    isn't.
     """
 
     values: Values
     way: int = 0
     counted: bool = False
+    window_seconds: float = 0.0
+
+    @property
+    def forms(self) -> Sequence[Form]:
+        """How it may rise."""
+        if not self.window_seconds:
+            return _FORMS
+        return [Form(times * self.window_seconds, 1) for times in _LONGER]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +92,24 @@ def bend_of_all(
 ) -> Bend | None:
     """Where numbers are likeliest to begin to move together, between two instants and not after ``latest``.
 
-    None: too little is known of any, or none moves.
+    ``times``: evenly apart. None: too little is known of any, or none moves.
     """
     inside = (times >= first) & (times <= last)
     at = times[inside]
-    corners = at[_LEAST_POINTS : len(at) - _LEAST_POINTS + 1]
-    corners = corners[corners <= latest]
+    corners = np.arange(_LEAST_POINTS, len(at) - _LEAST_POINTS + 1)
+    corners = corners[at[corners] <= latest]
+    if not len(corners):
+        return None
     found = []
-    if len(corners):
-        for course in courses:
-            values = course.values[inside]
-            known = ~np.isnan(values)
-            if np.count_nonzero(known) >= 2 * _LEAST_POINTS and np.ptp(values[known]) > 0:
-                found.append(_profile(at[known], course, values[known], corners))
+    for course in courses:
+        values = course.values[inside]
+        known = values[~np.isnan(values)]
+        if len(known) >= 2 * _LEAST_POINTS and np.ptp(known) > 0:
+            found.append(_profile(values, course, float(at[1] - at[0]), corners))
     if not found:
         return None
     place = int(np.argmax(np.sum([each.likelihood for each in found], axis=0)))
-    return Bend(float(corners[place]), max(float(each.strength[place]) for each in found))
+    return Bend(float(at[corners[place]]), max(float(each.strength[place]) for each in found))
 
 
 class _Profile(NamedTuple):
@@ -106,93 +119,77 @@ class _Profile(NamedTuple):
     strength: Values
 
 
-def _profile(at: Values, told: Course, values: Values, corners: Values) -> _Profile:
-    course = _comparable(np.sqrt(values) if told.counted else values)
-    clock = (at - at[0]) / max(1.0, float(at[-1] - at[0]))
-    scale = max(1.0, float(at[-1] - at[0]))
-    sums = _Sums(clock, course)
-    count = len(course)
-    total = float(course @ course) - float(course.sum()) ** 2 / count
-    floor = count * (_LEAST_LEFT * float(np.ptp(course))) ** 2
-    starts = (corners - at[0]) / scale
-    left, rise, best = np.full(len(corners), np.inf), np.zeros(len(corners)), np.zeros(len(corners), dtype=int)
-    for number, form in enumerate(_FORMS):
-        height, remains = sums.fitted(starts, form.seconds / scale, form.power, total, told.way)
-        better = remains < left
-        left, rise, best = (
-            np.where(better, remains, left),
-            np.where(better, height, rise),
-            np.where(better, number, best),
-        )
-    left = np.maximum(left, floor)
-    place = int(np.argmin(left))
-    remains = course - rise[place] * _shape(clock - starts[place], _FORMS[best[place]], scale)
-    remains -= remains.mean()
-    alike = float(remains[1:] @ remains[:-1]) / max(float(remains @ remains), np.finfo(float).tiny)
-    alike = min(max(alike, 0.0), _MOST_ALIKE)
+def _profile(values: Values, course: Course, step: float, corners: Values) -> _Profile:
+    numbers = _comparable(values, counted=course.counted)
+    # longer rises than the window are one and the same: they never end in it
+    forms = [each for each in course.forms if each.seconds < 2 * len(numbers) * step] or course.forms[:1]
+    shapes = [_shape(each, len(numbers), step) for each in forms]
+    count, alike = len(numbers), 0.0
+    for _ in range(_ROUNDS if course.counted else 1):
+        found = _fitted(numbers, shapes, corners, alike, course.way)
+        place = int(np.argmin(found.left))
+        remains = numbers.copy()
+        remains[corners[place] :] -= found.height[place] * shapes[found.form[place]][: len(numbers) - corners[place]]
+        remains -= remains.mean()
+        squares = max(float(remains @ remains), np.finfo(float).tiny)
+        alike = min(max(float(remains[1:] @ remains[:-1]) / squares, 0.0), _MOST_ALIKE)
     # values that hang together say as much as fewer that don't
-    independent = count * (1 - alike) / (1 + alike)
+    independent = count if course.counted else count * (1 - alike) / (1 + alike)
+    least = _LEAST_LEFT * float(np.ptp(numbers))
+    floor = count * (least * (1 - alike if course.counted else 1.0)) ** 2
     return _Profile(
-        0.5 * independent * np.log(max(total, floor) / left), np.abs(rise) / np.sqrt(left / count)
+        0.5 * independent * np.log((found.total + floor) / (found.left + floor)),
+        np.abs(found.height) / max(np.sqrt(squares / count), least),
     )
 
 
-def _comparable(values: Values) -> Values:
-    """Without units, wild values clipped."""
-    scale = scale_of_sorted(np.sort(values))
-    spread = scale.spread or float(np.ptp(values))
-    return np.clip((values - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)
+class _Fitted(NamedTuple):
+    """By corner, of its best form: ``height`` of the rise, squares that are ``left`` of the ``total``."""
+
+    height: Values
+    left: Values
+    form: Values
+    total: float
 
 
-def _shape(since: Values, form: Form, scale: float) -> Values:
-    if form.seconds == 0:
-        return (since >= 0).astype(np.float64)
-    return np.clip(since * scale / form.seconds, 0.0, 1.0) ** form.power
-
-
-class _Sums:
-    """Sums of powers of time, alone and by value, from which each fit follows without going through the values."""
-
-    def __init__(self, clock: Values, course: Values) -> None:
-        self._clock = clock
-        self._count = len(course)
-        self._mean = float(course.mean())
-        powers = list(accumulate([np.ones(self._count), *[clock] * (_POWERS - 1)], np.multiply))
-        self._plain = [np.concatenate(([0.0], np.cumsum(each))) for each in powers]
-        self._valued = [np.concatenate(([0.0], np.cumsum(each * (course - self._mean)))) for each in powers]
-
-    def fitted(
-        self, starts: Values, width: float, power: int, total: float, way: int
-    ) -> tuple[Values, Values]:
-        """Heights of the rise, and the squares that are left, by start."""
-        begin = np.searchsorted(self._clock, starts - _EVEN)
-        end = np.searchsorted(self._clock, starts + width - _EVEN)
-        shape = self._sum(self._plain, begin, end, starts, width, power)
-        squares = self._sum(self._plain, begin, end, starts, width, 2 * power) - shape**2 / self._count
-        with_values = self._sum(self._valued, begin, end, starts, width, power)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            height = np.where(squares > _EVEN, with_values / squares, 0.0)
+def _fitted(
+    numbers: Values, shapes: Sequence[Values], corners: Values, alike: float, way: int
+) -> _Fitted:
+    """All shapes from all corners on; of numbers and shapes alike what is new of each value counts."""
+    count = len(numbers)
+    new = np.concatenate(([0.0], numbers[1:] - alike * numbers[:-1]))
+    new[1:] -= new[1:].mean()
+    total = float(new @ new)
+    padded = np.concatenate((new, np.zeros(count)))
+    height, form = np.zeros(len(corners)), np.zeros(len(corners), dtype=int)
+    gain = np.full(len(corners), -1.0)
+    for number, shape in enumerate(shapes):
+        fresh = shape - alike * np.concatenate(([0.0], shape[:-1]))
+        sums, squares = np.cumsum(fresh), np.cumsum(fresh**2)
+        with_numbers = np.correlate(padded, fresh, "valid")[corners]
+        own = squares[count - 1 - corners] - sums[count - 1 - corners] ** 2 / (count - 1)
+        high = with_numbers / np.maximum(own, np.finfo(float).tiny)
         if way:
-            height = np.where(height * way > 0, height, 0.0)
-        return height, total - height * with_values
-
-    @staticmethod
-    def _sum(  # noqa: PLR0913, PLR0917 -- one term of a fit, by where it begins and ends
-        sums: list[Values], begin: Values, end: Values, starts: Values, width: float, power: int
-    ) -> Values:
-        """Of the shape to a power: ((t - start) / width) ** power while it rises, and 1 from there on."""
-        after = sums[0][-1] - sums[0][end]
-        if not width:
-            return after
-        rising = np.zeros(len(starts))
-        factor = np.ones(len(starts))
-        choose = 1
-        for step in range(power + 1):
-            between = sums[power - step]
-            rising += choose * factor * (between[end] - between[begin])
-            factor = factor * -starts
-            choose = choose * (power - step) // (step + 1)
-        return rising / width**power + after
+            high = np.where(high * way > 0, high, 0.0)
+        gained = high * with_numbers
+        better = (gained > gain) & (own > 0)
+        height, form = np.where(better, high, height), np.where(better, number, form)
+        gain = np.where(better, gained, gain)
+    return _Fitted(height, np.maximum(total - np.maximum(gain, 0.0), 0.0), form, total)
 
 
-_EVEN = 1e-9
+def _shape(form: Form, count: int, step: float) -> Values:
+    """Its height from a corner on, shape (count,)."""
+    if not form.seconds:
+        return np.ones(count)
+    return np.minimum(np.arange(count) * step / form.seconds, 1.0) ** form.power
+
+
+def _comparable(values: Values, *, counted: bool) -> Values:
+    """Without units, wild values clipped, and in holes as it was last."""
+    known = np.flatnonzero(~np.isnan(values))
+    filled = values[known[np.maximum(np.searchsorted(known, np.arange(len(values)), "right") - 1, 0)]]
+    filled = np.sqrt(np.maximum(filled, 0.0)) if counted else filled
+    scale = scale_of_sorted(np.sort(filled))
+    spread = scale.spread or float(np.ptp(filled))
+    return np.clip((filled - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)

@@ -29,10 +29,11 @@ def onset(template: Template, fleet: Fleet, affected: Sequence[str], proof: floa
     times = fleet.frame.times
     if template.first_sign is not None:
         proof = min(proof, _begun(template.first_sign, subjects, proof))
+        proof -= _patience(template, subjects[0], proof)
     # a frame often begins where something else began: its first quarter is no part of what leads up to the proof
     first = max(proof - template.lead_seconds, fleet.frame.start + _SKIPPED * (proof - fleet.frame.start))
     courses = (
-        Course(values, start.way, start.counted)
+        Course(values, start.way, start.counted, start.signal.window_seconds if start.is_mean else 0.0)
         for start in template.starts
         if (values := _summed(start, subjects)) is not None
     )
@@ -60,6 +61,15 @@ def _since(sign: Sign, frame: Frame, proof: float) -> float:
     broken = np.flatnonzero(sign.known[: held[-1]] & ~sign.held[: held[-1]])
     last = int(broken[-1]) if len(broken) else -1
     return float(frame.times[held[np.searchsorted(held, last)]])
+
+
+def _patience(template: Template, subject: Subject, at: float) -> float:
+    told = None if template.patience is None else template.patience(subject)
+    if told is None:
+        return 0.0
+    until = int(np.searchsorted(subject.frame.times, at + _SAME_SECONDS))
+    known = told[:until][~np.isnan(told[:until])]
+    return float(known[-1]) if len(known) else 0.0
 
 
 def _summed(start: Start, subjects: Sequence[Subject]) -> Values | None:

@@ -95,13 +95,15 @@ class Start:
     """What tells when it began, sooner than its evidence does, which often is of a trailing minute.
 
     ``course``: a number of a subject over time, shape (n,), that bends where the cause begins; None: not watched.
-    ``way``: 1 it rises then, -1 it falls, 0 either. ``counted``: a count, or what goes with one.
+    ``way``: 1 it rises then, -1 it falls, 0 either. ``counted``: a count, or what goes with one. ``is_mean``: of the
+    signal's trailing time, so that a step shows as a rise within it.
     """
 
     course: Callable[[Subject], Values | None]
     signal: Signal
     way: int = 0
     counted: bool = False
+    is_mean: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class Template:
     what it brings about where little room is left, and what may as well have come by itself.
 
     ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
-    bends at the beginning, all of it together; none that is the consequence of another. ``lead_seconds``: how long before its necessary evidence it may
+    bends at the beginning, all of it together; none that is the consequence of another. ``patience``: for how long it
+    was at work before its first sign, shape (n,), where that can be told. ``lead_seconds``: how long before its necessary evidence it may
     have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
     Raises ValueError: without a necessary link, or explaining itself.
     """
@@ -123,6 +126,7 @@ class Template:
     may_explain: frozenset[Cause] = frozenset()
     breadth: Breadth = Breadth.RANK
     first_sign: Look | None = None
+    patience: Callable[[Subject], Values | None] | None = None
     starts: tuple[Start, ...] = ()
     lead_seconds: float = 300.0
     early_seconds: float = 30.0

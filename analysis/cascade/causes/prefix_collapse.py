@@ -12,10 +12,9 @@ from analysis.cascade.peers import smoothed
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Link, Role, Template
 from analysis.frame import Values
-from exporter.derive.prefill import PREFILL_RATIO, PREFIX_HITS
+from exporter.derive.prefill import PREFIX_HITS
 from exporter.derive.traffic import PROMPT_RATE
 
-_PAYS = 2.0
 _LOST_RATIO = 0.5
 """Of what it usually hit: a cache that hits less than this has lost most of what it was there for."""
 _LEAST_BEFORE_SECONDS = 60.0
@@ -34,8 +33,6 @@ def _hits_lost(subject: Subject) -> Values | None:
     paying = known & (np.nan_to_num(hits) >= THRESHOLDS.prefix_hit_ratio)
     usual = np.cumsum(np.where(paying, hits, 0.0)) / np.maximum(1, np.cumsum(paying))
     paid = np.cumsum(paying) * subject.frame.step_seconds >= _LEAST_BEFORE_SECONDS
-    # below twice the line a few long prompts of their own look the same as a collapse
-    paid &= usual >= _PAYS * THRESHOLDS.prefix_hit_ratio
     return np.where(known & paid, np.where(hits < _LOST_RATIO * usual, hits, 1.0), np.nan)
 
 
@@ -77,5 +74,5 @@ PREFIX_COLLAPSE = Template(
     ),
     explains=PAIN,
     may_explain=ELSEWHERE,
-    starts=(level(PREFIX_HITS, -1), level(PREFILL_RATIO, 1)),
+    starts=(level(PREFIX_HITS, -1, is_mean=True),),
 )
