@@ -41,6 +41,8 @@ _LONG = (-900.0, 900.0)
 
 POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTS)
 TOKENS_LATE = alerted(TOKENS_CRAWL)
+FIRST_TOKENS: Where = (("slo", "ttft"),)
+"""Events of that objective: each request that begins to be answered is one."""
 RUNNING, WAITS = (("state", "running"),), (("state", "waiting"),)
 
 

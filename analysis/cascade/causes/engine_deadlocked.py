@@ -7,7 +7,7 @@ import numpy as np
 from alerts.causes import Cause
 from alerts.pack.engine import ENGINE_DEADLOCKED as DEADLOCKED
 from alerts.thresholds import THRESHOLDS
-from analysis.cascade.causes.common import ELSEWHERE, PAIN, RUNNING, WAITS, users_waited
+from analysis.cascade.causes.common import ELSEWHERE, FIRST_TOKENS, PAIN, RUNNING, WAITS, users_waited
 from analysis.cascade.looks import alerted, compared, computed, either, unbroken
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Link, Role, Template
@@ -17,7 +17,6 @@ from exporter.derive.latency import SLO_EVENTS
 from exporter.derive.traffic import GENERATION_RATE, SEQUENCES
 
 _WAITED = compared(SEQUENCES, ">", 0.0, WAITS)
-_FIRST_TOKENS = (("slo", "ttft"),)
 _NOBODY_SECONDS = 60.0
 _LASTS_SECONDS = 30.0
 
@@ -29,7 +28,7 @@ def _left_outside(subject: Subject) -> Values | None:
     """
     waiting, running = subject.total(SEQUENCES, WAITS), subject.total(SEQUENCES, RUNNING)
     usage, tokens = subject.total(KV_USAGE), subject.total(GENERATION_RATE)
-    begun = subject.risen(SLO_EVENTS, _FIRST_TOKENS, _NOBODY_SECONDS)
+    begun = subject.risen(SLO_EVENTS, FIRST_TOKENS, _NOBODY_SECONDS)
     if waiting is None or running is None or usage is None or tokens is None or begun is None:
         return None
     shut = (begun == 0) & (usage < THRESHOLDS.kv_usage_calm_ratio) & (running > 0) & (tokens > 0)

@@ -7,31 +7,37 @@ import numpy as np
 from alerts.causes import Cause
 from alerts.pack.gateway import GATEWAY_REJECTS_SLOWLY
 from analysis.cascade.looks import alerted
+from analysis.cascade.peers import smoothed
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Sign, Template
 from analysis.frame import Values
-from exporter.derive.gateway import INFLIGHT, UPSTREAM_INFLIGHT
+from exporter.derive.gateway import INFLIGHT, REJECT_P99, UPSTREAM_INFLIGHT
+
+
+_HELD_SECONDS = 10.0
 
 
 def _held_in_the_gateway(subject: Subject) -> Values | None:
-    """Requests that have come and were not sent on."""
+    """Requests that have come and were not sent on, on the mean of ten seconds: of a few there are none now and then."""
     all_of_them, sent = subject.total(INFLIGHT), subject.total(UPSTREAM_INFLIGHT)
-    return None if all_of_them is None or sent is None else all_of_them - sent
+    if all_of_them is None or sent is None:
+        return None
+    return smoothed(all_of_them - sent, _HELD_SECONDS, subject.frame.step_seconds)
 
 
 _REFUSED_SLOWLY = alerted(GATEWAY_REJECTS_SLOWLY)
-_LEAST_HELD, _OF_LEAST = 0.1, 0.5
+_OF_THEM = 0.5
 
 
 def _many_held(subject: Subject) -> Sign | None:
-    """More than half as many held as there are, at the least, while refusals take long."""
+    """More than half as many held as there are in the first minute in which refusals take long."""
     slow, held = _REFUSED_SLOWLY(subject), _held_in_the_gateway(subject)
     if slow is None or held is None:
         return slow
-    meanwhile = held[slow.held & ~np.isnan(held)]
-    if not len(meanwhile) or np.quantile(meanwhile, _LEAST_HELD) <= 0:
-        return slow
-    return Sign(held > _OF_LEAST * np.quantile(meanwhile, _LEAST_HELD), ~np.isnan(held), held, INFLIGHT)
+    steps = max(1, round(REJECT_P99.window_seconds / subject.frame.step_seconds))
+    early = held[np.flatnonzero(slow.held)[:steps]]
+    limit = _OF_THEM * float(np.median(early[~np.isnan(early)])) if (~np.isnan(early)).any() else 0.0
+    return Sign(held > limit, ~np.isnan(held), held, INFLIGHT, limit) if limit > 0 else slow
 
 
 GATEWAY_SLOW = Template(

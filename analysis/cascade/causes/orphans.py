@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from alerts.causes import Cause
 from alerts.pack.gateway import ORPHANED_KV
 from analysis.cascade.causes.common import pool_full, requests_waited, users_waited
@@ -17,24 +15,20 @@ from exporter.derive.orphans import ORPHANS as ORPHAN_SEQUENCES
 from exporter.gateway_sample import Outcome
 
 _LEFT = (("outcome", Outcome.CLIENT_LEFT.value),)
-_STAY_SECONDS, _AT_ONCE_SECONDS = 60.0, 5.0
+_STAY_SECONDS, _OF_IT = 60.0, 0.5
 
 
-def _stay(subject: Subject) -> Values | None:
-    """Seconds that the mean request stays at the gateways (Little's law), over a minute; shape (n,).
+def _half_of_a_stay(subject: Subject) -> Values | None:
+    """Half the seconds that the mean request stays at the gateways (Little's law), over a minute; shape (n,).
 
-    A client that leaves has waited for longer than the mean one stays: since then nobody has told its engine. Where
-    more leave at once than come, those who were there all lost their patience then: 0.
+    Who leaves first may have come when clients lost their patience, and has stayed for about as long as the mean one
+    does; or was there before. So it is half of that time.
     """
     held, came = subject.total(INFLIGHT), subject.risen(UPSTREAM_REQUESTS, (), _STAY_SECONDS)
-    left = subject.risen(REQUESTS, _LEFT, _AT_ONCE_SECONDS)
-    if held is None or came is None or left is None:
+    if held is None or came is None:
         return None
-    step = subject.frame.step_seconds
-    ahead = min(round(_AT_ONCE_SECONDS / step), subject.n - 1)
-    soon = np.concatenate((left[ahead:], np.full(ahead, left[-1])))
-    stay = trailing_share(smoothed(held, _STAY_SECONDS, step) * _STAY_SECONDS, came)
-    return np.where(soon * _STAY_SECONDS > came * _AT_ONCE_SECONDS, 0.0, stay)
+    in_all = smoothed(held, _STAY_SECONDS, subject.frame.step_seconds) * _STAY_SECONDS
+    return _OF_IT * trailing_share(in_all, came)
 
 
 ORPHANS = Template(
@@ -51,5 +45,5 @@ ORPHANS = Template(
     explains=frozenset({Cause.RETRY_STORM, Cause.OVERLOAD, Cause.SLO_MISSED}),
     breadth=Breadth.FLEET,
     first_sign=rising(REQUESTS, _LEFT, seconds=60.0),
-    patience=_stay,
+    patience=_half_of_a_stay,
 )
