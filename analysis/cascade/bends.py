@@ -27,6 +27,8 @@ _LEAST_LEFT = 0.002
 """Of the range: what a fit leaves is never less, or numbers that never vary would outvote all others."""
 _MOST_ALIKE = 0.95
 """How alike what is left is from one value to the next: beyond it hardly anything would be new."""
+_SMOOTH_COSTS = 2.0
+"""Likelihood, by its logarithm: what grows ever faster can always have begun a little sooner, and has to fit better."""
 _ROUNDS = 3
 """Of fitting, and of seeing how alike what is left is."""
 
@@ -124,9 +126,10 @@ def _profile(values: Values, course: Course, step: float, corners: Values) -> _P
     # longer rises than the window are one and the same: they never end in it
     forms = [each for each in course.forms if each.seconds < 2 * len(numbers) * step] or course.forms[:1]
     shapes = [_shape(each, len(numbers), step) for each in forms]
+    costs = [float(np.exp(2 * _SMOOTH_COSTS * (each.power - 1) / len(numbers))) for each in forms]
     count, alike = len(numbers), 0.0
     for _ in range(_ROUNDS if course.counted else 1):
-        found = _fitted(numbers, shapes, corners, alike, course.way)
+        found = _fitted(numbers, shapes, costs, corners, alike, course.way)
         place = int(np.argmin(found.left))
         remains = numbers.copy()
         remains[corners[place] :] -= found.height[place] * shapes[found.form[place]][: len(numbers) - corners[place]]
@@ -152,18 +155,26 @@ class _Fitted(NamedTuple):
     total: float
 
 
-def _fitted(
-    numbers: Values, shapes: Sequence[Values], corners: Values, alike: float, way: int
+def _fitted(  # noqa: PLR0913, PLR0917 -- what is fitted to what, and how
+    numbers: Values,
+    shapes: Sequence[Values],
+    costs: Sequence[float],
+    corners: Values,
+    alike: float,
+    way: int,
 ) -> _Fitted:
-    """All shapes from all corners on; of numbers and shapes alike what is new of each value counts."""
+    """All shapes from all corners on; of numbers and shapes alike what is new of each value counts.
+
+    ``costs``: by shape, how many times what it leaves counts.
+    """
     count = len(numbers)
     new = np.concatenate(([0.0], numbers[1:] - alike * numbers[:-1]))
     new[1:] -= new[1:].mean()
     total = float(new @ new)
     padded = np.concatenate((new, np.zeros(count)))
     height, form = np.zeros(len(corners)), np.zeros(len(corners), dtype=int)
-    gain = np.full(len(corners), -1.0)
-    for number, shape in enumerate(shapes):
+    left = np.full(len(corners), np.inf)
+    for number, (shape, cost) in enumerate(zip(shapes, costs, strict=True)):
         fresh = shape - alike * np.concatenate(([0.0], shape[:-1]))
         sums, squares = np.cumsum(fresh), np.cumsum(fresh**2)
         with_numbers = np.correlate(padded, fresh, "valid")[corners]
@@ -171,11 +182,11 @@ def _fitted(
         high = with_numbers / np.maximum(own, np.finfo(float).tiny)
         if way:
             high = np.where(high * way > 0, high, 0.0)
-        gained = high * with_numbers
-        better = (gained > gain) & (own > 0)
+        leaves = np.where(own > 0, np.maximum(total - high * with_numbers, 0.0) * cost, total)
+        better = leaves < left
         height, form = np.where(better, high, height), np.where(better, number, form)
-        gain = np.where(better, gained, gain)
-    return _Fitted(height, np.maximum(total - np.maximum(gain, 0.0), 0.0), form, total)
+        left = np.where(better, leaves, left)
+    return _Fitted(height, left, form, total)
 
 
 def _shape(form: Form, count: int, step: float) -> Values:
