@@ -1,206 +1,81 @@
-"""Where numbers begin to leave what was usual: the corner of a level and a rise, of several numbers together.
+"""Where a number begins to leave what was usual: the corner of a level and a ramp, or the edge of a step.
 
 Alerts hold late by nature: they look at trailing minutes, and pools fill before anybody suffers. What goes wrong shows
-sooner: at a stroke, as a rise to another level (a trailing mean makes one of a step), or ever faster, where what is
-asked for grows itself and what is held adds it up. Each such course is fitted by least squares from each instant on, and
-how well it fits there is that instant's likelihood. Who is in work stays for a while: counts are fitted less their share
-of the one before (Cochrane and Orcutt, 1949), so that what is new at an instant is what counts. Numbers that move of the same thing begin to do so together: their likelihoods
-multiply, and one that jumps about doesn't outvote one that tells exactly.
+sooner, as a ramp (a step in what is asked for fills an engine at a rate, and a trailing window makes a ramp of a step)
+or as a step. Both are fitted by least squares, and the one that leaves less is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from analysis.frame import Values
-from analysis.robust import scale_of_sorted
 
 _LEAST_POINTS = 4
 """Before and after a bend: fewer are no level."""
-_CLIPPED_AT = 5.0
-"""Spreads from the middle, beyond which a value is taken as no further away: one wild value is no level."""
-_LEAST_LEFT = 0.002
-"""Of the range: what a fit leaves is never less, or numbers that never vary would outvote all others."""
-_MOST_ALIKE = 0.95
-"""How alike what is left is from one value to the next: beyond it hardly anything would be new."""
-_SMOOTH_COSTS = 2.0
-"""Likelihood, by its logarithm: what grows ever faster can always have begun a little sooner, and has to fit better."""
-_ROUNDS = 3
-"""Of fitting, and of seeing how alike what is left is."""
-
-
-class Form(NamedTuple):
-    """A rise within so many seconds to another level: by ``power`` 1 evenly, by 2 ever faster."""
-
-    seconds: float
-    power: int
-
-
-_FORMS = (
-    Form(0.0, 1),
-    *(Form(seconds, 1) for seconds in (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)),
-    *(Form(seconds, 2) for seconds in (20.0, 40.0, 80.0, 160.0, 320.0)),
-)
-_LONGER = (1.0, 2.0, 4.0)
-"""Times the window of a trailing mean: within what it rises after a step, or after less than that."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """One number over time: ``values`` of shape (n,), NaN where not known.
-
-    ``way``: 1 it rises, -1 it falls, 0 either. ``counted``: it is a count or goes with one, so that it varies as its
-    root does; not below 0. ``window_seconds``: it is a mean of so long, and a step shows as a rise within it; 0: it
-    isn't.
-    """
-
-    values: Values
-    way: int = 0
-    counted: bool = False
-    window_seconds: float = 0.0
-
-    @property
-    def forms(self) -> Sequence[Form]:
-        """How it may rise."""
-        if not self.window_seconds:
-            return _FORMS
-        return [Form(times * self.window_seconds, 1) for times in _LONGER]
+_TOP_SHARE = 0.8
+"""Of the rise: beyond it a ramp bends again, into whatever is the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """``at``: when it begins. ``strength``: by how many spreads of what is left by the fit the number that moves most
-    clearly does so.
-    """
+    """``at``: when it begins. ``strength``: by how many spreads of what is left by the fit the number moves."""
 
     at: float
     strength: float
 
 
 def bend(times: Values, values: Values, first: float, last: float) -> Bend | None:
-    """The likeliest bend of one number between two instants; ``times``, ``values``: shape (n,), NaN where not known.
+    """The strongest bend of a number between two instants; ``times``, ``values``: shape (n,), NaN where not known.
 
     None: too little is known, or nothing moves.
     """
-    return bend_of_all(times, (Course(values),), first, last)
-
-
-def bend_of_all(
-    times: Values, courses: Iterable[Course], first: float, last: float, latest: float = np.inf
-) -> Bend | None:
-    """Where numbers are likeliest to begin to move together, between two instants and not after ``latest``.
-
-    ``times``: evenly apart. None: too little is known of any, or none moves.
-    """
-    inside = (times >= first) & (times <= last)
-    at = times[inside]
-    corners = np.arange(_LEAST_POINTS, len(at) - _LEAST_POINTS + 1)
-    corners = corners[at[corners] <= latest]
-    if not len(corners):
+    inside = (times >= first) & (times <= last) & ~np.isnan(values)
+    at, course = times[inside], values[inside]
+    if len(course) < 2 * _LEAST_POINTS or np.ptp(course) == 0:
         return None
-    found = []
-    for course in courses:
-        values = course.values[inside]
-        known = values[~np.isnan(values)]
-        if len(known) >= 2 * _LEAST_POINTS and np.ptp(known) > 0:
-            found.append(_profile(values, course, float(at[1] - at[0]), corners))
-    if not found:
+    found = [each for each in (_ramp(at, course), _step(at, course)) if each is not None]
+    return max(found, key=lambda each: each.strength, default=None)
+
+
+def _ramp(at: Values, course: Values) -> Bend | None:
+    """A + b max(0, t - corner), up to where the number has done most of its way, which is where other limits begin."""
+    away = course - float(np.median(course[: max(_LEAST_POINTS, len(course) // 4)]))
+    if np.max(away) < -np.min(away):
+        away = -away
+    reached = int(np.argmax(away >= _TOP_SHARE * float(np.max(away)))) + 1
+    end = max(reached, 2 * _LEAST_POINTS)
+    clock, away = at[:end] - at[0], away[:end]
+    total = float(np.sum((away - away.mean()) ** 2))
+    best: tuple[float, int, float] | None = None
+    for corner in range(_LEAST_POINTS - 1, end - 1):
+        ramp = np.maximum(0.0, clock - clock[corner])
+        ramp -= ramp.mean()
+        slope = float(ramp @ away) / float(ramp @ ramp)
+        left = total - slope * float(ramp @ away)
+        if slope > 0 and (best is None or left < best[0]):
+            best = (left, corner, slope)
+    if best is None:
         return None
-    place = int(np.argmax(np.sum([each.likelihood for each in found], axis=0)))
-    return Bend(float(at[corners[place]]), max(float(each.strength[place]) for each in found))
+    left, corner, slope = best
+    return Bend(float(at[corner]), _strength(slope * float(clock[-1] - clock[corner]), left, end))
 
 
-class _Profile(NamedTuple):
-    """Of one number, by corner: shape (corners,). ``likelihood``: its logarithm, above that of no bend at all."""
-
-    likelihood: Values
-    strength: Values
-
-
-def _profile(values: Values, course: Course, step: float, corners: Values) -> _Profile:
-    numbers = _comparable(values, counted=course.counted)
-    # longer rises than the window are one and the same: they never end in it
-    forms = [each for each in course.forms if each.seconds < 2 * len(numbers) * step] or course.forms[:1]
-    shapes = [_shape(each, len(numbers), step) for each in forms]
-    costs = [float(np.exp(2 * _SMOOTH_COSTS * (each.power - 1) / len(numbers))) for each in forms]
-    count, alike = len(numbers), 0.0
-    for _ in range(_ROUNDS if course.counted else 1):
-        found = _fitted(numbers, shapes, costs, corners, alike, course.way)
-        place = int(np.argmin(found.left))
-        remains = numbers.copy()
-        remains[corners[place] :] -= found.height[place] * shapes[found.form[place]][: len(numbers) - corners[place]]
-        remains -= remains.mean()
-        squares = max(float(remains @ remains), np.finfo(float).tiny)
-        alike = min(max(float(remains[1:] @ remains[:-1]) / squares, 0.0), _MOST_ALIKE)
-    # values that hang together say as much as fewer that don't
-    independent = count if course.counted else count * (1 - alike) / (1 + alike)
-    least = _LEAST_LEFT * float(np.ptp(numbers))
-    floor = count * (least * (1 - alike if course.counted else 1.0)) ** 2
-    return _Profile(
-        0.5 * independent * np.log((found.total + floor) / (found.left + floor)),
-        np.abs(found.height) / max(np.sqrt(squares / count), least),
-    )
+def _step(at: Values, course: Values) -> Bend | None:
+    """One level before an instant and another from it on."""
+    n = len(course)
+    sums, squares = np.cumsum(course), np.cumsum(course**2)
+    counts = np.arange(_LEAST_POINTS, n - _LEAST_POINTS + 1)
+    before, after = sums[counts - 1], sums[-1] - sums[counts - 1]
+    left = squares[-1] - before**2 / counts - after**2 / (n - counts)
+    place = int(np.argmin(left))
+    count = int(counts[place])
+    rise = abs(float(after[place]) / (n - count) - float(before[place]) / count)
+    return Bend(float(at[count]), _strength(rise, float(left[place]), n))
 
 
-class _Fitted(NamedTuple):
-    """By corner, of its best form: ``height`` of the rise, squares that are ``left`` of the ``total``."""
-
-    height: Values
-    left: Values
-    form: Values
-    total: float
-
-
-def _fitted(  # noqa: PLR0913, PLR0917 -- what is fitted to what, and how
-    numbers: Values,
-    shapes: Sequence[Values],
-    costs: Sequence[float],
-    corners: Values,
-    alike: float,
-    way: int,
-) -> _Fitted:
-    """All shapes from all corners on; of numbers and shapes alike what is new of each value counts.
-
-    ``costs``: by shape, how many times what it leaves counts.
-    """
-    count = len(numbers)
-    new = np.concatenate(([0.0], numbers[1:] - alike * numbers[:-1]))
-    new[1:] -= new[1:].mean()
-    total = float(new @ new)
-    padded = np.concatenate((new, np.zeros(count)))
-    height, form = np.zeros(len(corners)), np.zeros(len(corners), dtype=int)
-    left = np.full(len(corners), np.inf)
-    for number, (shape, cost) in enumerate(zip(shapes, costs, strict=True)):
-        fresh = shape - alike * np.concatenate(([0.0], shape[:-1]))
-        sums, squares = np.cumsum(fresh), np.cumsum(fresh**2)
-        with_numbers = np.correlate(padded, fresh, "valid")[corners]
-        own = squares[count - 1 - corners] - sums[count - 1 - corners] ** 2 / (count - 1)
-        high = with_numbers / np.maximum(own, np.finfo(float).tiny)
-        if way:
-            high = np.where(high * way > 0, high, 0.0)
-        leaves = np.where(own > 0, np.maximum(total - high * with_numbers, 0.0) * cost, total)
-        better = leaves < left
-        height, form = np.where(better, high, height), np.where(better, number, form)
-        left = np.where(better, leaves, left)
-    return _Fitted(height, left, form, total)
-
-
-def _shape(form: Form, count: int, step: float) -> Values:
-    """Its height from a corner on, shape (count,)."""
-    if not form.seconds:
-        return np.ones(count)
-    return np.minimum(np.arange(count) * step / form.seconds, 1.0) ** form.power
-
-
-def _comparable(values: Values, *, counted: bool) -> Values:
-    """Without units, wild values clipped, and in holes as it was last."""
-    known = np.flatnonzero(~np.isnan(values))
-    filled = values[known[np.maximum(np.searchsorted(known, np.arange(len(values)), "right") - 1, 0)]]
-    filled = np.sqrt(np.maximum(filled, 0.0)) if counted else filled
-    scale = scale_of_sorted(np.sort(filled))
-    spread = scale.spread or float(np.ptp(filled))
-    return np.clip((filled - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)
+def _strength(rise: float, left: float, points: int) -> float:
+    spread = float(np.sqrt(max(left, 0.0) / points))
+    return rise / spread if spread > 0 else float(np.inf)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from analysis.cascade.bends import Course, bend_of_all
+from analysis.cascade.bends import Bend, bend
 from analysis.cascade.subject import Fleet, Subject
 from analysis.cascade.template import Look, Sign, Start, Template
+from analysis.cascade.together import Course, bend_of_all
 from analysis.frame import Frame, Values
 
 _SAME_SECONDS = 1e-3
@@ -16,14 +18,15 @@ _AFTER_SECONDS = 60.0
 """Beyond the proof a course may go on to move for the shape of its bend to be seen."""
 _SKIPPED = 0.25
 _CLEAR = 3.5
-"""Spreads from which a bend before a first sign is no chance."""
+"""Spreads from which a bend is no chance."""
 
 
 def onset(template: Template, fleet: Fleet, affected: Sequence[str], proof: float) -> float:
     """When a cause began, never later than ``proof``, its necessary evidence.
 
     The begin of a first sign that went on without a break until the proof; before it, or where there is none, where what
-    the template names begins to move, all of it together; else the proof itself.
+    the template names begins to move, all of it together; of a load the middle of three ways to look for that; else the
+    proof itself.
     """
     subjects = [Subject(fleet, name) for name in affected] or [Subject(fleet)]
     times = fleet.frame.times
@@ -32,15 +35,36 @@ def onset(template: Template, fleet: Fleet, affected: Sequence[str], proof: floa
         proof -= _patience(template, subjects[0], proof)
     # a frame often begins where something else began: its first quarter is no part of what leads up to the proof
     first = max(proof - template.lead_seconds, fleet.frame.start + _SKIPPED * (proof - fleet.frame.start))
-    courses = (
-        Course(values, start.way, start.counted, start.signal.window_seconds if start.is_mean else 0.0)
-        for start in template.starts
-        if (values := _summed(start, subjects)) is not None
-    )
-    found = bend_of_all(times, courses, first, proof + _AFTER_SECONDS, proof)
+    last = proof + _AFTER_SECONDS
+    courses = _courses(template.starts, subjects)
+    found = bend_of_all(times, courses, first, last, proof)
     if found is None or (template.first_sign is not None and found.strength < _CLEAR):
         return proof
-    return min(found.at, proof)
+    if not template.in_order:
+        return min(found.at, proof)
+    # each of these is led astray by something else: by a load that grew before, or by one that comes and goes
+    plain = bend_of_all(times, [replace(each, counted=False) for each in courses], first, last, proof)
+    alone = _first_clear(times, _courses(template.in_order, subjects), (first, last), proof)
+    opinions = [found.at, *(each.at for each in (plain, alone) if each is not None)]
+    return min(float(np.median(opinions)), proof)
+
+
+def _courses(starts: Sequence[Start], subjects: Sequence[Subject]) -> list[Course]:
+    return [
+        Course(values, start.way, start.counted, start.signal.window_seconds if start.is_mean else 0.0)
+        for start in starts
+        if (values := _summed(start, subjects)) is not None
+    ]
+
+
+def _first_clear(
+    times: Values, courses: Sequence[Course], within: tuple[float, float], proof: float
+) -> Bend | None:
+    """The first that bends clearly before the proof, else the one that does so most."""
+    found = [each for course in courses if (each := bend(times, course.values, *within)) is not None]
+    before = [each for each in found if each.at <= proof]
+    clear = (each for each in before if each.strength >= _CLEAR)
+    return next(clear, None) or max(before, key=lambda each: each.strength, default=None)
 
 
 def _begun(look: Look, subjects: Sequence[Subject], proof: float) -> float:

@@ -114,7 +114,8 @@ class Template:
     what it brings about where little room is left, and what may as well have come by itself.
 
     ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
-    bends at the beginning, all of it together; none that is the consequence of another. ``patience``: for how long it
+    bends at the beginning, all of it together; none that is the consequence of another. ``in_order``: what shows a load
+    by itself, sooner or later; of these the first that bends clearly is asked too. ``patience``: for how long it
     was at work before its first sign, shape (n,), where that can be told. ``lead_seconds``: how long before its necessary evidence it may
     have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
     Raises ValueError: without a necessary link, or explaining itself.
@@ -128,6 +129,7 @@ class Template:
     first_sign: Look | None = None
     patience: Callable[[Subject], Values | None] | None = None
     starts: tuple[Start, ...] = ()
+    in_order: tuple[Start, ...] = ()
     lead_seconds: float = 300.0
     early_seconds: float = 30.0
 

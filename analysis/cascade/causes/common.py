@@ -62,6 +62,7 @@ LOAD = (
 )
 """What bends where a load begins: what comes, and what engines have of it. Queues are no part: they come of full pools.
 """
+LOAD_IN_ORDER = (level(SEQUENCES, where=RUNNING), level(KV_USAGE), level(SEQUENCES, where=WAITS))
 PROMPTS = level(PROMPT_RATE, 1, counted=True)
 
 

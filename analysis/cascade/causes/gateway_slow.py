@@ -13,7 +13,6 @@ from analysis.cascade.template import Breadth, Link, Role, Sign, Template
 from analysis.frame import Values
 from exporter.derive.gateway import INFLIGHT, REJECT_P99, UPSTREAM_INFLIGHT
 
-
 _HELD_SECONDS = 10.0
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.pack.latency import LONG_PROMPTS_OVER_QUOTA
-from analysis.cascade.causes.common import LOAD, PAIN, PROMPTS, pool_full, requests_waited, users_waited
+from analysis.cascade.causes.common import (
+    LOAD,
+    LOAD_IN_ORDER,
+    PAIN,
+    PROMPTS,
+    pool_full,
+    requests_waited,
+    users_waited,
+)
 from analysis.cascade.looks import alerted
 from analysis.cascade.template import Link, Role, Template
 
@@ -23,4 +31,5 @@ LONG_PROMPTS = Template(
     ),
     explains=PAIN,
     starts=(*LOAD, PROMPTS),
+    in_order=LOAD_IN_ORDER,
 )

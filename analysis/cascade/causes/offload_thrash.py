@@ -7,6 +7,7 @@ from alerts.pack.machine import PCIESATURATED_BY_SWAP
 from alerts.pack.swap import KV_OFFLOAD_THRASH
 from analysis.cascade.causes.common import (
     LOAD,
+    LOAD_IN_ORDER,
     THRASH,
     pool_full,
     requests_waited,
@@ -40,6 +41,7 @@ OFFLOAD_THRASH = Template(
     explains=THRASH | {Cause.RECOMPUTE_THRASH},
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=420.0,
     early_seconds=300.0,  # queues build up before the pool thrashes
 )

@@ -9,6 +9,7 @@ from alerts.pack.cache import KV_DEMAND_BEYOND_POOL
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
     LOAD,
+    LOAD_IN_ORDER,
     OBJECTIVES_MISSED,
     POOL_FULL,
     REQUESTS_WAIT,
@@ -71,5 +72,6 @@ OVERLOAD = Template(
     explains=frozenset({Cause.SLO_MISSED}),
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=150.0,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.engine import ENGINE_DEADLOCKED, ENGINE_FROZEN
 from alerts.pack.latency import HEAD_OF_LINE_BLOCKING
-from analysis.cascade.causes.common import LOAD, PAIN, PROMPTS, users_waited
+from analysis.cascade.causes.common import LOAD, LOAD_IN_ORDER, PAIN, PROMPTS, users_waited
 from analysis.cascade.looks import alerted, rising
 from analysis.cascade.template import Link, Role, Template
 from exporter.derive.stalls import STALL_SECONDS
@@ -33,5 +33,6 @@ PREFILL_BLOCKING = Template(
     ),
     explains=PAIN | {Cause.LONG_PROMPTS},
     starts=(*LOAD, PROMPTS),
+    in_order=LOAD_IN_ORDER,
     lead_seconds=150.0,
 )

@@ -7,7 +7,14 @@ import numpy as np
 from alerts.causes import Cause
 from alerts.conditions import Reading
 from alerts.thresholds import THRESHOLDS
-from analysis.cascade.causes.common import ELSEWHERE, FIRST_TOKENS, PAIN, pool_full, requests_waited, users_waited
+from analysis.cascade.causes.common import (
+    ELSEWHERE,
+    FIRST_TOKENS,
+    PAIN,
+    pool_full,
+    requests_waited,
+    users_waited,
+)
 from analysis.cascade.looks import both, computed, level, trailing_share
 from analysis.cascade.peers import smoothed
 from analysis.cascade.subject import Subject

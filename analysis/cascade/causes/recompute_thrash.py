@@ -11,6 +11,7 @@ from alerts.pack.swap import KV_OFFLOAD_THRASH, KV_SEQUENCES_SWAPPED
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
     LOAD,
+    LOAD_IN_ORDER,
     THRASH,
     pool_full,
     requests_waited,
@@ -79,6 +80,7 @@ RECOMPUTE_THRASH = Template(
     explains=THRASH,
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=420.0,
     early_seconds=300.0,  # queues build up before the pool thrashes
 )

@@ -8,6 +8,7 @@ from alerts.causes import Cause
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
     LOAD,
+    LOAD_IN_ORDER,
     ended,
     requests_waited,
     tokens_late,
@@ -55,5 +56,6 @@ RETRY_STORM = Template(
     breadth=Breadth.FLEET,
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=240.0,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
-from analysis.cascade.causes.common import LOAD, MISSED_LIMIT, TOKENS_LATE, missed_share
+from analysis.cascade.causes.common import LOAD, LOAD_IN_ORDER, MISSED_LIMIT, TOKENS_LATE, missed_share
 from analysis.cascade.looks import computed, either
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Template
@@ -49,4 +49,5 @@ SLO_MISSED = Template(
     ),
     breadth=Breadth.FLEET,
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
 )

@@ -6,6 +6,7 @@ from alerts.causes import Cause
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED, SWAP_POOL_FILLING
 from analysis.cascade.causes.common import (
     LOAD,
+    LOAD_IN_ORDER,
     THRASH,
     pool_full,
     requests_waited,
@@ -37,6 +38,7 @@ SWAP_THRASH = Template(
     },
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=420.0,
     early_seconds=300.0,  # queues build up before the pool thrashes
 )

@@ -7,6 +7,7 @@ from alerts.pack.cache import TAIL_WASTE as WASTED
 from analysis.cascade.causes.common import (
     ELSEWHERE,
     LOAD,
+    LOAD_IN_ORDER,
     PAIN,
     pool_full,
     requests_waited,
@@ -33,4 +34,5 @@ TAIL_WASTE = Template(
     explains=PAIN,
     may_explain=ELSEWHERE,
     starts=LOAD,
+    in_order=LOAD_IN_ORDER,
 )
