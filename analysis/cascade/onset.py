@@ -24,9 +24,9 @@ _CLEAR = 3.5
 def onset(template: Template, fleet: Fleet, affected: Sequence[str], proof: float) -> float:
     """When a cause began, never later than ``proof``, its necessary evidence.
 
-    The begin of a first sign that went on without a break until the proof; before it, or where there is none, where what
-    the template names begins to move, all of it together; of a load the middle of three ways to look for that; else the
-    proof itself.
+    The begin of a first sign that went on without a break until the proof; before it, or where there is none, where
+    what the template names begins to move, all of it together; of a load the middle of three ways to look for that;
+    else the proof itself.
     """
     subjects = [Subject(fleet, name) for name in affected] or [Subject(fleet)]
     times = fleet.frame.times

@@ -152,7 +152,7 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
 
 
 def _no_later(verdict: Verdict, told: Iterable[Verdict]) -> float | None:
-    """A cause begins no later than what it alone explains; one that a sign shows from its beginning on is sure of it."""
+    """A cause begins no later than what it alone explains, where no sign shows it from its beginning on."""
     if TEMPLATES[verdict.cause].first_sign is not None:
         return verdict.onset
     begun = [each.onset for each in told if each.explained_by == (verdict.cause,) and not each.perhaps_by]

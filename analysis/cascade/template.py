@@ -113,10 +113,10 @@ class Template:
     ``explains``: what this cause brings about as a rule; where both are found, those come after it. ``may_explain``:
     what it brings about where little room is left, and what may as well have come by itself.
 
-    ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
-    bends at the beginning, all of it together; none that is the consequence of another. ``in_order``: what shows a load
-    by itself, sooner or later; of these the first that bends clearly is asked too. ``patience``: for how long it
-    was at work before its first sign, shape (n,), where that can be told. ``lead_seconds``: how long before its necessary evidence it may
+    ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``patience``: for
+    how long it was at work before that, shape (n,), where it can be told. ``starts``: what bends at the beginning, all
+    of it together; none that is the consequence of another. ``in_order``: what shows a load by itself, sooner or later;
+    of these the first that bends clearly is asked too. ``lead_seconds``: how long before its necessary evidence it may
     have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
     Raises ValueError: without a necessary link, or explaining itself.
     """

@@ -17,7 +17,7 @@ _HELD_SECONDS = 10.0
 
 
 def _held_in_the_gateway(subject: Subject) -> Values | None:
-    """Requests that have come and were not sent on, on the mean of ten seconds: of a few there are none now and then."""
+    """Requests that have come and were not sent on, a mean of ten seconds: of a few there is none now and then."""
     all_of_them, sent = subject.total(INFLIGHT), subject.total(UPSTREAM_INFLIGHT)
     if all_of_them is None or sent is None:
         return None

@@ -53,8 +53,8 @@ def _hits_lost(subject: Subject) -> Values | None:
 def _saved(subject: Subject) -> Values | None:
     """Prompt tokens that the cache spares each request, or a second where nobody tells requests; shape (n,).
 
-    Over their mean so far. Long prompts of their own make the share of hits fall as well, and the others come less often
-    beside them; but each of these still finds what it found.
+    Over their mean so far. Long prompts of their own make the share of hits fall as well, and the others come less
+    often beside them; but each of these still finds what it found.
     """
     hits, prompts = subject.total(PREFIX_HITS), subject.total(PROMPT_RATE)
     if hits is None or prompts is None:

@@ -57,7 +57,7 @@ RECOMPUTE_THRASH = Template(
         pool_full(),
         thrown_out(),
         Link(
-            "sequences were thrown out for a fifth at most of the tokens that they held, or the same ones over and over",
+            "sequences were thrown out for a fifth at most of the tokens that they held, or the same ones again",
             either(alerted(KV_THRASHING), _OVER_AND_OVER),
             Role.NECESSARY,
         ),
