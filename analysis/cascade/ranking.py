@@ -138,7 +138,7 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     told = [replace(each, onset=_no_later(each, told)) for each in told]
     order = list(TEMPLATES)
 
-    def place(verdict: Verdict) -> tuple[bool, int, int, float, int]:
+    def place(verdict: Verdict) -> tuple[bool, int, int, int, float, int]:
         return (
             not verdict.found,
             len(verdict.explained_by),

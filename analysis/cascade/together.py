@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.cascade.bends import Bend
 from analysis.frame import Values
 from analysis.robust import scale_of_sorted
+
+Places = NDArray[np.intp]
 
 _LEAST_POINTS = 4
 """Before and after a bend: fewer are no level."""
@@ -104,7 +107,7 @@ class _Profile(NamedTuple):
     strength: Values
 
 
-def _profile(values: Values, course: Course, step: float, corners: Values) -> _Profile:
+def _profile(values: Values, course: Course, step: float, corners: Places) -> _Profile:
     numbers = _comparable(values, counted=course.counted)
     # longer rises than the window are one and the same: they never end in it
     forms = [each for each in course.forms if each.seconds < 2 * len(numbers) * step] or course.forms[:1]
@@ -136,7 +139,7 @@ class _Fitted(NamedTuple):
 
     height: Values
     left: Values
-    form: Values
+    form: Places
     total: float
 
 
@@ -144,7 +147,7 @@ def _fitted(  # noqa: PLR0913, PLR0917 -- what is fitted to what, and how
     numbers: Values,
     shapes: Sequence[Values],
     costs: Sequence[float],
-    corners: Values,
+    corners: Places,
     alike: float,
     way: int,
 ) -> _Fitted:
@@ -188,4 +191,5 @@ def _comparable(values: Values, *, counted: bool) -> Values:
     filled = np.sqrt(np.maximum(filled, 0.0)) if counted else filled
     scale = scale_of_sorted(np.sort(filled))
     spread = scale.spread or float(np.ptp(filled))
-    return np.clip((filled - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)
+    comparable: Values = np.clip((filled - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)
+    return comparable
