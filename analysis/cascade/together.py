@@ -181,7 +181,7 @@ def _shape(form: Form, count: int, step: float) -> Values:
     """Its height from a corner on, shape (count,)."""
     if not form.seconds:
         return np.ones(count)
-    return np.minimum(np.arange(count) * step / form.seconds, 1.0) ** form.power
+    return np.asarray(np.minimum(np.arange(count) * step / form.seconds, 1.0) ** form.power, dtype=np.float64)
 
 
 def _comparable(values: Values, *, counted: bool) -> Values:
@@ -191,5 +191,5 @@ def _comparable(values: Values, *, counted: bool) -> Values:
     filled = np.sqrt(np.maximum(filled, 0.0)) if counted else filled
     scale = scale_of_sorted(np.sort(filled))
     spread = scale.spread or float(np.ptp(filled))
-    comparable: Values = np.clip((filled - scale.middle) / spread, -_CLIPPED_AT, _CLIPPED_AT)
-    return comparable
+    away = (filled - scale.middle) / spread
+    return np.asarray(np.clip(away, -_CLIPPED_AT, _CLIPPED_AT), dtype=np.float64)
