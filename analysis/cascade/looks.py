@@ -137,9 +137,11 @@ def unbroken(look: Look, seconds: float) -> Look:
     return looked
 
 
-def level(signal: Signal, where: Where = ()) -> Start:
-    """The sum of a signal's series bends where it begins."""
-    return Start(lambda subject: subject.total(signal, where), signal)
+def level(
+    signal: Signal, way: int = 0, where: Where = (), *, counted: bool = False, is_mean: bool = False
+) -> Start:
+    """The sum of a signal's series bends where it begins. ``way``, ``counted``, ``is_mean``: as of a ``Start``."""
+    return Start(lambda subject: subject.total(signal, where), signal, way, counted, is_mean)
 
 
 def trailing_share(part: Values, whole: Values) -> Values:

@@ -31,6 +31,10 @@ _WITH_A_HOLE, _BEHIND_UNWATCHED = 0.7, 0.8
 """How much surer a verdict would be without a hole while it came about, and with all watched that may be behind it."""
 
 
+_BROUGHT_BY = {cause: sum(cause in each.explains for each in TEMPLATES.values()) for cause in TEMPLATES}
+"""How many causes bring it about as a rule: the more, the less it says where it is found."""
+
+
 class Answer(StrEnum):
     """What a ranking says on the whole."""
 
@@ -131,18 +135,29 @@ def _ordered(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
         )
         for each in every
     ]
+    told = [replace(each, onset=_no_later(each, told)) for each in told]
     order = list(TEMPLATES)
 
-    def place(verdict: Verdict) -> tuple[bool, int, int, float, int]:
+    def place(verdict: Verdict) -> tuple[bool, int, int, int, float, int]:
         return (
             not verdict.found,
             len(verdict.explained_by),
             len(verdict.perhaps_by),
+            _BROUGHT_BY[verdict.cause],
             -round(verdict.score, 6),
             order.index(verdict.cause),
         )
 
     return tuple(sorted(told, key=place))
+
+
+def _no_later(verdict: Verdict, told: Iterable[Verdict]) -> float | None:
+    """A cause begins no later than what it alone explains, where no sign shows it from its beginning on."""
+    if TEMPLATES[verdict.cause].first_sign is not None:
+        return verdict.onset
+    begun = [each.onset for each in told if each.explained_by == (verdict.cause,) and not each.perhaps_by]
+    known = [each for each in (verdict.onset, *begun) if each is not None]
+    return min(known) if verdict.onset is not None else None
 
 
 def _doubted(verdict: Verdict, unwatched: Sequence[Cause]) -> Verdict:

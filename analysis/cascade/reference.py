@@ -25,8 +25,14 @@ What a cause *brings about* comes after it wherever both are found; what it *may
 Consequences are told all the same, with what explains them. That nothing is unusual is an answer, and that too little
 was recorded is one.
 
-When a cause began is an estimate: alerts see trailing minutes, so a bend is sought before the evidence, in how much
-work there was, for one. How near that comes to the truth is in [evaluation-causes.md](evaluation-causes.md).
+Those that as many others explain come in the order of how many causes bring them about as a rule: a queue says less
+than clients that come again.
+
+When a cause began is an estimate: alerts see trailing minutes. Where a sign was there from the beginning on without a
+break, its begin is the cause's; else it is sought before the evidence where what shows the beginning first starts to
+move, all of it together (what comes, what engines have of it, how much of their pools that takes, for one). A cause
+begins no later than what it alone explains. How near that comes to the truth is in
+[evaluation-causes.md](evaluation-causes.md).
 """
 
 

@@ -95,10 +95,15 @@ class Start:
     """What tells when it began, sooner than its evidence does, which often is of a trailing minute.
 
     ``course``: a number of a subject over time, shape (n,), that bends where the cause begins; None: not watched.
+    ``way``: 1 it rises then, -1 it falls, 0 either. ``counted``: a count, or what goes with one. ``is_mean``: of the
+    signal's trailing time, so that a step shows as a rise within it.
     """
 
     course: Callable[[Subject], Values | None]
     signal: Signal
+    way: int = 0
+    counted: bool = False
+    is_mean: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +113,10 @@ class Template:
     ``explains``: what this cause brings about as a rule; where both are found, those come after it. ``may_explain``:
     what it brings about where little room is left, and what may as well have come by itself.
 
-    ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``starts``: what
-    bends at the beginning, where there is no such sign. ``lead_seconds``: how long before its necessary evidence it may
+    ``first_sign``: what held from its beginning on without a break, so that its begin is the cause's. ``patience``: for
+    how long it was at work before that, shape (n,), where it can be told. ``starts``: what bends at the beginning, all
+    of it together; none that is the consequence of another. ``in_order``: what shows a load by itself, sooner or later;
+    of these the first that bends clearly is asked too. ``lead_seconds``: how long before its necessary evidence it may
     have begun. ``early_seconds``: how long before its onset, as it is estimated, its consequences may have been seen.
     Raises ValueError: without a necessary link, or explaining itself.
     """
@@ -120,7 +127,9 @@ class Template:
     may_explain: frozenset[Cause] = frozenset()
     breadth: Breadth = Breadth.RANK
     first_sign: Look | None = None
+    patience: Callable[[Subject], Values | None] | None = None
     starts: tuple[Start, ...] = ()
+    in_order: tuple[Start, ...] = ()
     lead_seconds: float = 300.0
     early_seconds: float = 30.0
 

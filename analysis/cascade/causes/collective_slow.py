@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from alerts.causes import Cause
 from alerts.pack.engine import ENGINE_FROZEN
 from alerts.pack.machine import COLLECTIVES_SLOW
 from analysis.cascade.causes.common import PAIN, RUNNING, requests_waited, tokens_late, users_waited
-from analysis.cascade.looks import alerted, both, computed, either, level, trailing_share
+from analysis.cascade.looks import alerted, both, computed, either, trailing_share
 from analysis.cascade.peers import beside_peers
 from analysis.cascade.subject import Subject
-from analysis.cascade.template import Breadth, Link, Role, Template
+from analysis.cascade.template import Breadth, Link, Role, Start, Template
 from analysis.frame import Values
 from exporter.derive.collectives import COLLECTIVE_DROP, COLLECTIVE_RATE
 from exporter.derive.latency import TOKEN_INTERVAL
@@ -30,6 +32,12 @@ def _less_than_peers(subject: Subject) -> Values | None:
     """How much less it carries than its peers do; shape (n,). A baseline of its own takes minutes of the same load."""
     beside = beside_peers(subject, _carried, _PEER_SECONDS)
     return None if beside is None else 1.0 - beside
+
+
+def _pace(subject: Subject) -> Values | None:
+    """The gap between tokens by its logarithm: one that stood still is magnitudes slower; shape (n,)."""
+    gap = subject.total(TOKEN_INTERVAL)
+    return None if gap is None else np.log(np.where(gap > 0, gap, np.nan))
 
 
 def _slower_than_peers(subject: Subject) -> Values | None:
@@ -61,6 +69,6 @@ COLLECTIVE_SLOW = Template(
     ),
     explains=PAIN | {Cause.PREFILL_BLOCKING},
     breadth=Breadth.ENGINE,
-    starts=(level(TOKEN_INTERVAL), level(COLLECTIVE_RATE)),
+    starts=(Start(_pace, TOKEN_INTERVAL, 1), Start(_carried, COLLECTIVE_RATE, -1)),
     lead_seconds=120.0,
 )

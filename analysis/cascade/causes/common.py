@@ -11,10 +11,10 @@ from alerts.recording_ill import FULL, PREEMPTS
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.looks import alerted, computed, holding, level, trailing_share
 from analysis.cascade.subject import Subject, Where
-from analysis.cascade.template import Link
+from analysis.cascade.template import Link, Start
 from analysis.frame import Values
 from exporter.derive.blocks import KV_USAGE
-from exporter.derive.gateway import REQUESTS
+from exporter.derive.gateway import REQUESTS, UPSTREAM_REQUESTS
 from exporter.derive.latency import SLO_EVENTS
 from exporter.derive.traffic import PROMPT_RATE, SEQUENCES
 from exporter.gateway_sample import Outcome
@@ -41,14 +41,29 @@ _LONG = (-900.0, 900.0)
 
 POOL_FULL, REQUESTS_WAIT, THROWN_OUT = holding(FULL), holding(WAITING), holding(PREEMPTS)
 TOKENS_LATE = alerted(TOKENS_CRAWL)
+FIRST_TOKENS: Where = (("slo", "ttft"),)
+"""Events of that objective: each request that begins to be answered is one."""
 RUNNING, WAITS = (("state", "running"),), (("state", "waiting"),)
-QUEUE, IN_WORK, USAGE, PROMPTS = (
-    level(SEQUENCES, WAITS),
-    level(SEQUENCES, RUNNING),
-    level(KV_USAGE),
-    level(PROMPT_RATE),
+
+
+def _came(subject: Subject) -> Values | None:
+    """Requests that gateways sent on since the instant before; shape (n,)."""
+    total = subject.total(UPSTREAM_REQUESTS)
+    if total is None:
+        return None
+    came = np.diff(total, prepend=np.nan)
+    return np.where(came >= 0, came, np.nan)
+
+
+LOAD = (
+    Start(_came, UPSTREAM_REQUESTS, 1, counted=True),
+    level(SEQUENCES, 1, counted=True),
+    level(KV_USAGE, 1, counted=True),
 )
-"""What bends where a load begins."""
+"""What bends where a load begins: what comes, and what engines have of it. Queues are no part: they come of full pools.
+"""
+LOAD_IN_ORDER = (level(SEQUENCES, where=RUNNING), level(KV_USAGE), level(SEQUENCES, where=WAITS))
+PROMPTS = level(PROMPT_RATE, 1, counted=True)
 
 
 def missed_share(subject: Subject) -> Values | None:

@@ -7,7 +7,7 @@ import numpy as np
 from alerts.causes import Cause
 from alerts.pack.cache import KV_LEAKING, KV_THRASHING, TAIL_WASTE
 from analysis.cascade.causes.common import ELSEWHERE, PAIN, RUNNING, THROWN_OUT
-from analysis.cascade.looks import alerted, both, computed, either, without
+from analysis.cascade.looks import alerted, both, computed, either, unbroken, without
 from analysis.cascade.peers import peers_median, smoothed
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Start, Template
@@ -16,6 +16,8 @@ from exporter.derive.blocks import KV_USAGE
 from exporter.derive.traffic import SEQUENCES
 
 _SMOOTH_SECONDS = 120.0
+_BESIDE_PEERS_SECONDS = 60.0
+"""For how long more has to be held than beside peers; the alert's signal has waited for minutes by itself."""
 _ALIKE = float(np.log(1.33))
 """Sequences of another kind hold more or less on every engine: then nothing is said."""
 _LOST_RATIO, _NONE_RATIO = 0.15, 0.05
@@ -67,22 +69,26 @@ KV_LEAK = Template(
             "blocks were taken that no sequence can have been using, and were never given back",
             either(
                 alerted(KV_LEAKING),
-                without(
-                    both(
-                        computed(
-                            KV_USAGE,
-                            _never_given_back,
-                            lambda lost: lost > _LOST_RATIO,
-                            _LOST_RATIO,
-                            name="kv_lost_ratio",
+                unbroken(
+                    without(
+                        both(
+                            computed(
+                                KV_USAGE,
+                                _never_given_back,
+                                lambda lost: lost > _LOST_RATIO,
+                                _LOST_RATIO,
+                                name="kv_lost_ratio",
+                            ),
+                            computed(
+                                KV_USAGE, _peers_as_before, lambda times: np.abs(np.log(times)) < _ALIKE
+                            ),
                         ),
-                        computed(KV_USAGE, _peers_as_before, lambda times: np.abs(np.log(times)) < _ALIKE),
+                        either(THROWN_OUT, alerted(TAIL_WASTE)),
                     ),
-                    either(THROWN_OUT, alerted(TAIL_WASTE)),
+                    _BESIDE_PEERS_SECONDS,
                 ),
             ),
             Role.NECESSARY,
-            least_seconds=60.0,
         ),
         Link("blocks were taken with nothing running or waiting", alerted(KV_LEAKING)),
         Link(
@@ -95,6 +101,6 @@ KV_LEAK = Template(
     explains=PAIN,
     may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
-    starts=(Start(_held_beyond_peers, KV_USAGE),),
+    starts=(Start(_held_beyond_peers, KV_USAGE, 1),),
     lead_seconds=600.0,
 )

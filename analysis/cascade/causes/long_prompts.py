@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from alerts.causes import Cause
 from alerts.pack.latency import LONG_PROMPTS_OVER_QUOTA
-from analysis.cascade.causes.common import PAIN, PROMPTS, USAGE, pool_full, requests_waited, users_waited
+from analysis.cascade.causes.common import (
+    LOAD,
+    LOAD_IN_ORDER,
+    PAIN,
+    PROMPTS,
+    pool_full,
+    requests_waited,
+    users_waited,
+)
 from analysis.cascade.looks import alerted
 from analysis.cascade.template import Link, Role, Template
 
@@ -22,5 +30,6 @@ LONG_PROMPTS = Template(
         users_waited(),
     ),
     explains=PAIN,
-    starts=(USAGE, PROMPTS),
+    starts=(*LOAD, PROMPTS),
+    in_order=LOAD_IN_ORDER,
 )

@@ -12,7 +12,7 @@ from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Sign, Template
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.ranks import ENGINE_INFO, RESTARTS
-from exporter.derive.traffic import SEQUENCES
+from exporter.derive.traffic import PROMPT_RATE, SEQUENCES
 
 
 def _usage_untold(subject: Subject) -> Sign | None:
@@ -36,6 +36,6 @@ METRIC_RENAME = Template(
     may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
     first_sign=either(_usage_untold, ENGINE_GONE),
-    starts=(level(SEQUENCES),),
+    starts=(level(PROMPT_RATE, -1), level(SEQUENCES, -1, counted=True)),
     lead_seconds=60.0,
 )

@@ -6,10 +6,9 @@ from alerts.causes import Cause
 from alerts.pack.machine import PCIESATURATED_BY_SWAP
 from alerts.pack.swap import KV_OFFLOAD_THRASH
 from analysis.cascade.causes.common import (
-    IN_WORK,
-    QUEUE,
+    LOAD,
+    LOAD_IN_ORDER,
     THRASH,
-    USAGE,
     pool_full,
     requests_waited,
     users_waited,
@@ -41,7 +40,8 @@ OFFLOAD_THRASH = Template(
     ),
     explains=THRASH | {Cause.RECOMPUTE_THRASH},
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
-    starts=(IN_WORK, USAGE, QUEUE),
+    starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=420.0,
     early_seconds=300.0,  # queues build up before the pool thrashes
 )

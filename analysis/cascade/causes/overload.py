@@ -8,13 +8,12 @@ from alerts.causes import Cause
 from alerts.pack.cache import KV_DEMAND_BEYOND_POOL
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
-    IN_WORK,
+    LOAD,
+    LOAD_IN_ORDER,
     OBJECTIVES_MISSED,
     POOL_FULL,
-    QUEUE,
     REQUESTS_WAIT,
     RUNNING,
-    USAGE,
     WAITS,
     pool_full,
     thrown_out,
@@ -72,6 +71,7 @@ OVERLOAD = Template(
     ),
     explains=frozenset({Cause.SLO_MISSED}),
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
-    starts=(IN_WORK, USAGE, QUEUE),
+    starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=150.0,
 )

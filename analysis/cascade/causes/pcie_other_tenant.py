@@ -34,6 +34,6 @@ PCIE_OTHER_TENANT = Template(
     ),
     explains=frozenset({Cause.SLO_MISSED}),
     breadth=Breadth.ENGINE,
-    starts=(level(PCIE_RATE),),
+    starts=(level(PCIE_RATE, 1),),
     lead_seconds=60.0,
 )

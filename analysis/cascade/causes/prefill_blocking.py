@@ -5,7 +5,7 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.engine import ENGINE_DEADLOCKED, ENGINE_FROZEN
 from alerts.pack.latency import HEAD_OF_LINE_BLOCKING
-from analysis.cascade.causes.common import IN_WORK, PAIN, PROMPTS, QUEUE, users_waited
+from analysis.cascade.causes.common import LOAD, LOAD_IN_ORDER, PAIN, PROMPTS, users_waited
 from analysis.cascade.looks import alerted, rising
 from analysis.cascade.template import Link, Role, Template
 from exporter.derive.stalls import STALL_SECONDS
@@ -32,6 +32,7 @@ PREFILL_BLOCKING = Template(
         Link("nothing ran", alerted(ENGINE_DEADLOCKED), Role.AGAINST, weight=0.8),
     ),
     explains=PAIN | {Cause.LONG_PROMPTS},
-    starts=(IN_WORK, PROMPTS, QUEUE),
+    starts=(*LOAD, PROMPTS),
+    in_order=LOAD_IN_ORDER,
     lead_seconds=150.0,
 )

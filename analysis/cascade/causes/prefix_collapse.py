@@ -5,14 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
+from alerts.conditions import Reading
 from alerts.thresholds import THRESHOLDS
-from analysis.cascade.causes.common import ELSEWHERE, PAIN, pool_full, requests_waited, users_waited
+from analysis.cascade.causes.common import (
+    ELSEWHERE,
+    FIRST_TOKENS,
+    PAIN,
+    pool_full,
+    requests_waited,
+    users_waited,
+)
 from analysis.cascade.looks import both, computed, level, trailing_share
 from analysis.cascade.peers import smoothed
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Link, Role, Template
 from analysis.frame import Values
-from exporter.derive.prefill import PREFILL_RATIO, PREFIX_HITS
+from exporter.derive.latency import SLO_EVENTS
+from exporter.derive.prefill import LONG_PROMPTS, PREFIX_HITS
 from exporter.derive.traffic import PROMPT_RATE
 
 _PAYS = 2.0
@@ -34,20 +43,27 @@ def _hits_lost(subject: Subject) -> Values | None:
     paying = known & (np.nan_to_num(hits) >= THRESHOLDS.prefix_hit_ratio)
     usual = np.cumsum(np.where(paying, hits, 0.0)) / np.maximum(1, np.cumsum(paying))
     paid = np.cumsum(paying) * subject.frame.step_seconds >= _LEAST_BEFORE_SECONDS
-    # below twice the line a few long prompts of their own look the same as a collapse
-    paid &= usual >= _PAYS * THRESHOLDS.prefix_hit_ratio
+    # of a cache that pays little, those who look up much and find little hide what the others find
+    long = subject.of(Reading(LONG_PROMPTS))
+    if long is not None:
+        paid &= (usual >= _PAYS * THRESHOLDS.prefix_hit_ratio) | ~(long > THRESHOLDS.long_prompt_ratio)
     return np.where(known & paid, np.where(hits < _LOST_RATIO * usual, hits, 1.0), np.nan)
 
 
 def _saved(subject: Subject) -> Values | None:
-    """Prompt tokens a second that the cache spares, over their mean so far; shape (n,).
+    """Prompt tokens that the cache spares each request, or a second where nobody tells requests; shape (n,).
 
-    Long prompts of their own make the share of hits fall as well; the others still find what they found.
+    Over their mean so far. Long prompts of their own make the share of hits fall as well, and the others come less
+    often beside them; but each of these still finds what it found.
     """
     hits, prompts = subject.total(PREFIX_HITS), subject.total(PROMPT_RATE)
     if hits is None or prompts is None:
         return None
-    spared = smoothed(hits * prompts, PREFIX_HITS.window_seconds, subject.frame.step_seconds)
+    window = PREFIX_HITS.window_seconds
+    spared = smoothed(hits * prompts, window, subject.frame.step_seconds)
+    begun = subject.risen(SLO_EVENTS, FIRST_TOKENS, window)
+    if begun is not None:
+        spared = trailing_share(spared * window, begun)
     known = ~np.isnan(spared)
     usual = np.cumsum(np.where(known, spared, 0.0)) / np.maximum(1, np.cumsum(known))
     return trailing_share(spared, usual)
@@ -77,5 +93,5 @@ PREFIX_COLLAPSE = Template(
     ),
     explains=PAIN,
     may_explain=ELSEWHERE,
-    starts=(level(PREFIX_HITS), level(PREFILL_RATIO)),
+    starts=(level(PREFIX_HITS, -1, is_mean=True),),
 )

@@ -25,5 +25,5 @@ RANK_IMBALANCE = Template(
     explains=PAIN,
     may_explain=ELSEWHERE,
     breadth=Breadth.ENGINE,
-    starts=(level(IMBALANCE),),
+    starts=(level(IMBALANCE, 1),),
 )

@@ -7,9 +7,8 @@ import numpy as np
 from alerts.causes import Cause
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import (
-    IN_WORK,
-    QUEUE,
-    USAGE,
+    LOAD,
+    LOAD_IN_ORDER,
     ended,
     requests_waited,
     tokens_late,
@@ -56,6 +55,7 @@ RETRY_STORM = Template(
     explains=frozenset({Cause.OVERLOAD, Cause.SLO_MISSED}),
     breadth=Breadth.FLEET,
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
-    starts=(IN_WORK, USAGE, QUEUE),
+    starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=240.0,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
-from analysis.cascade.causes.common import IN_WORK, MISSED_LIMIT, QUEUE, TOKENS_LATE, missed_share
+from analysis.cascade.causes.common import LOAD, LOAD_IN_ORDER, MISSED_LIMIT, TOKENS_LATE, missed_share
 from analysis.cascade.looks import computed, either
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Template
@@ -48,5 +48,6 @@ SLO_MISSED = Template(
         ),
     ),
     breadth=Breadth.FLEET,
-    starts=(QUEUE, IN_WORK),
+    starts=LOAD,
+    in_order=LOAD_IN_ORDER,
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from alerts.causes import Cause
 from alerts.pack.swap import KV_SEQUENCES_SWAPPED, SWAP_POOL_FILLING
 from analysis.cascade.causes.common import (
-    IN_WORK,
-    QUEUE,
+    LOAD,
+    LOAD_IN_ORDER,
     THRASH,
-    USAGE,
     pool_full,
     requests_waited,
     thrown_out,
@@ -38,7 +37,8 @@ SWAP_THRASH = Template(
         Cause.RANK_IMBALANCE,
     },
     may_explain=frozenset({Cause.GATEWAY_TOO_TIGHT}),  # what is done about it
-    starts=(IN_WORK, USAGE, QUEUE),
+    starts=LOAD,
+    in_order=LOAD_IN_ORDER,
     lead_seconds=420.0,
     early_seconds=300.0,  # queues build up before the pool thrashes
 )

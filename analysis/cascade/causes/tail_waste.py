@@ -6,9 +6,9 @@ from alerts.causes import Cause
 from alerts.pack.cache import TAIL_WASTE as WASTED
 from analysis.cascade.causes.common import (
     ELSEWHERE,
-    IN_WORK,
+    LOAD,
+    LOAD_IN_ORDER,
     PAIN,
-    USAGE,
     pool_full,
     requests_waited,
     thrown_out,
@@ -33,5 +33,6 @@ TAIL_WASTE = Template(
     ),
     explains=PAIN,
     may_explain=ELSEWHERE,
-    starts=(USAGE, IN_WORK),
+    starts=LOAD,
+    in_order=LOAD_IN_ORDER,
 )

@@ -12,7 +12,8 @@ from analysis.history.recorded import recorded
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.headroom import DEMAND
 from exporter.derive.inventory import ENGINE_GPU_INFO, GPU_UP
-from exporter.derive.traffic import SEQUENCES
+from exporter.derive.latency import SLO_EVENTS
+from exporter.derive.traffic import GENERATION_RATE, SEQUENCES
 from tests.analysis.cascade.histories import START, drilled, made_up
 from tests.evaluation.playing import Run
 
@@ -151,6 +152,27 @@ def test_what_is_necessary_has_to_hold_together() -> None:
         }
     )
     assert causes(frame).answer is Answer.NOTHING_UNUSUAL
+
+
+@pytest.mark.parametrize(("first_tokens", "deadlocked"), [(0.0, True), (0.2, False)])
+def test_an_engine_that_lets_nobody_in_is_deadlocked_though_long_answers_run_on(
+    first_tokens: float, *, deadlocked: bool
+) -> None:
+    clock = np.arange(900)
+    shut = clock >= 400
+    frame = made_up(
+        {
+            (SEQUENCES, (("state", "running"),)): np.where(shut, 6.0, 20.0),
+            (SEQUENCES, (("state", "waiting"),)): np.where(shut, (clock - 399) / 10, 0.0),
+            (KV_USAGE, ()): np.full(900, 0.5),
+            (GENERATION_RATE, ()): np.full(900, 200.0),
+            (SLO_EVENTS, (("slo", "ttft"), ("good", "true"))): np.cumsum(np.where(shut, first_tokens, 1.0)),
+        }
+    )
+    found = {each.cause: each for each in causes(frame).found}
+    assert (Cause.ENGINE_DEADLOCKED in found) is deadlocked
+    if deadlocked:
+        assert found[Cause.ENGINE_DEADLOCKED].onset == pytest.approx(START + 400.0, abs=1.0)
 
 
 def test_nothing_at_all_is_not_enough_data() -> None:
