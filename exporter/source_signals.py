@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Confidence, Kind, Scope, Signal
 
 SOURCE_UP = Signal(
@@ -12,6 +13,7 @@ SOURCE_UP = Signal(
     Confidence.MEASURED,
     "the last read that ended, and its age",
     (),
+    is_state=True,
 )
 SOURCE_AGE = Signal(
     "source_age_seconds",
@@ -21,6 +23,7 @@ SOURCE_AGE = Signal(
     Confidence.MEASURED,
     "now - start of the last good read",
     (),
+    least_change=STALE_AFTER_SECONDS / 3,
 )
 SOURCE_READ_SECONDS = Signal(
     "source_read_seconds",
@@ -30,6 +33,7 @@ SOURCE_READ_SECONDS = Signal(
     Confidence.MEASURED,
     "from the request to the last byte",
     (),
+    least_change=0.25,
 )
 SOURCE_ERRORS = Signal(
     "source_errors_total",
@@ -50,6 +54,7 @@ SOURCE_ODDITY = Signal(
     "noted by the dialect while reading, for one a usage above 1",
     (),
     labels=("oddity",),
+    is_state=True,
 )
 DERIVE_ERRORS = Signal(
     "derive_errors_total",

@@ -95,6 +95,7 @@ BREAKER_OPEN = Signal(
     "the gateway's gauges, by Envoy's priority and by what is limited",
     ("breakers",),
     labels=("priority", "kind"),
+    is_state=True,
 )
 BREAKER_OPEN_RATIO = Signal(
     "gateway_breaker_open_ratio",
@@ -107,6 +108,7 @@ BREAKER_OPEN_RATIO = Signal(
     ("breakers",),
     labels=("priority", "kind"),
     window_seconds=BREAKER_SECONDS,
+    follows_reads=True,
 )
 REJECT_P99 = Signal(
     "gateway_reject_p99_seconds",
@@ -119,6 +121,7 @@ REJECT_P99 = Signal(
     "quickest are taken to be the rejections; merged each 5 s",
     ("request_time", "upstream_time", "turned_away_total"),
     window_seconds=REJECT_SECONDS,
+    by_request=True,
 )
 
 
