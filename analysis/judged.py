@@ -21,7 +21,7 @@ from exporter.derive.ranks import RESTARTS
 
 Values = NDArray[np.float64]
 RATE_SECONDS = 30.0
-_COUNTER = "_total"
+_COUNTER, _TOKENS, _PER_SECOND = "_total", "_tokens_total", "_per_second"
 _DURATION = "_seconds"
 _SIGNALS = {signal.full_name: signal for signal in SIGNALS}
 _NOT_JUDGED = ("_info", "_timestamp_seconds", "_created", "_bucket")
@@ -136,7 +136,9 @@ def _of_a_rate(key: Key, step_seconds: float) -> Noise:
         return Noise(Varies.EVENLY, _LEAST_OF_BYTES)
     seconds = max(RATE_SECONDS, step_seconds)
     shows = seconds if signal is not None and signal.by_request else 0.0
-    return Noise(Varies.BY_ROOT, _LEAST_OF_A_COUNT / seconds, one=1 / seconds, event_seconds=shows)
+    # tokens come with their request: how many of them are one isn't known
+    one = 0.0 if key.name.endswith(_TOKENS) else 1 / seconds
+    return Noise(Varies.BY_ROOT, _LEAST_OF_A_COUNT / seconds, one, event_seconds=shows)
 
 
 def _noise(name: str, values: Values) -> Noise:
@@ -155,7 +157,8 @@ def _noise(name: str, values: Values) -> Noise:
     for suffix, of_unit in _EVEN:
         if name.endswith(suffix):
             return Noise(Varies.EVENLY, least or of_unit, event_seconds=shows)
-    return Noise(Varies.BY_ROOT, least or _LEAST_OF_A_COUNT, one=1.0, event_seconds=shows)
+    one = 0.0 if name.endswith(_PER_SECOND) else 1.0
+    return Noise(Varies.BY_ROOT, least or _LEAST_OF_A_COUNT, one, event_seconds=shows)
 
 
 def _trailing(values: Values, window: int) -> Values:

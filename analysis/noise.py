@@ -65,6 +65,13 @@ class Noise:
         """A value on that scale in the series' unit."""
         return self.least_change * math.expm1(value) if self.varies is Varies.BY_FACTOR else value
 
+    def is_far(self, high: float, value: float) -> bool:
+        """Whether a value is so far above ``high`` that no single event explains it, both on that scale."""
+        if self.varies is Varies.BY_FACTOR:
+            return value - high > math.log(MOST_FACTOR)
+        many = MOST_FACTOR * SPREADS_OUT * math.sqrt(self.one * max(high, self.one))
+        return self.one > 0 and value - high > many
+
     def around(self, usual: Values) -> Noise:
         """Of what is left of values on that scale once ``usual`` is taken off, shape (n,), NaN where not known."""
         level = float(np.nanmedian(usual)) if not np.isnan(usual).all() else 0.0

@@ -111,7 +111,7 @@ def outside(values: Values, step_seconds: float, noise: Noise) -> tuple[Stretch,
                 continue
             (stretch,) = _stretch(values, begun * block, number * block, held, side)
             since = None
-            if stretch.instants <= few:
+            if stretch.instants <= few and not noise.is_far(stretch.high, float(values[stretch.worst])):
                 # what a request or two did is usual of a service: from now on it is known
                 memory.see_all(lows[begun:number], highs[begun:number])
                 band = memory.band or held
@@ -128,7 +128,9 @@ def outside(values: Values, step_seconds: float, noise: Noise) -> tuple[Stretch,
             memory.see(low, high)
     if since is not None:
         last = _stretch(values, since[0] * block, len(values), since[1], since[2])
-        found += [each for each in last if each.instants > few]
+        found += [
+            each for each in last if each.instants > few or noise.is_far(each.high, float(values[each.worst]))
+        ]
     return tuple(
         _news(
             _merged(found, values, max(2 * block, int(_ONE_SECONDS / step_seconds))),

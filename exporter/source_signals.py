@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from exporter.sample import STALE_AFTER_SECONDS
 from exporter.signal import Confidence, Kind, Scope, Signal
 
 SOURCE_UP = Signal(
@@ -23,7 +22,7 @@ SOURCE_AGE = Signal(
     Confidence.MEASURED,
     "now - start of the last good read",
     (),
-    least_change=STALE_AFTER_SECONDS / 3,
+    least_change=2.0,
 )
 SOURCE_READ_SECONDS = Signal(
     "source_read_seconds",

@@ -40,6 +40,7 @@ REQUESTS = Signal(
     ("outcomes_total",),
     labels=("outcome",),
     source="each ending by itself on a real Envoy 1.40",
+    by_request=True,
 )
 INFLIGHT = Signal(
     "gateway_inflight",
@@ -85,6 +86,7 @@ UPSTREAM_REQUESTS = Signal(
     Confidence.MEASURED,
     "rises of the gateway's counter, summed from 0",
     ("upstream_requests_total",),
+    by_request=True,
 )
 BREAKER_OPEN = Signal(
     "gateway_breaker_open",

@@ -55,15 +55,16 @@ def _quantile_signal(name: str, what: str, which: str, field: str) -> Signal:
         "rise of the engine's histogram, interpolated as PromQL does",
         (field,),
         window_seconds=QUANTILE_SECONDS,
-        by_request=is_first,
+        by_request=is_first and which != _MIDDLE,
         least_change=_WAIT if is_first else 0.0,
     )
 
 
+_MIDDLE = "median"
 _GAP, _FIRST = "Time between two tokens of a request", "Time to the first token"
-TPOT_P50 = _quantile_signal("tpot_p50_seconds", _GAP, "median", "inter_token_latency")
+TPOT_P50 = _quantile_signal("tpot_p50_seconds", _GAP, _MIDDLE, "inter_token_latency")
 TPOT_P99 = _quantile_signal("tpot_p99_seconds", _GAP, "99th percentile", "inter_token_latency")
-TTFT_P50 = _quantile_signal("ttft_p50_seconds", _FIRST, "median", "time_to_first_token")
+TTFT_P50 = _quantile_signal("ttft_p50_seconds", _FIRST, _MIDDLE, "time_to_first_token")
 TTFT_P99 = _quantile_signal("ttft_p99_seconds", _FIRST, "99th percentile", "time_to_first_token")
 QUEUE_P99 = Signal(
     "queue_p99_seconds",

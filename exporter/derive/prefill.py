@@ -54,7 +54,6 @@ HEAD_OF_LINE = Signal(
         "time_to_first_token",
         "swapped",
     ),
-    by_request=True,
     window_seconds=BLOCKED_SECONDS,
     source="vLLM issues 31731, 35852, 11517",
     follows_reads=True,

@@ -43,6 +43,7 @@ REQUESTS = Signal(
     ("finished_total",),
     labels=("outcome",),
     source="vLLM issue 31503: client aborts are not counted",
+    by_request=True,
 )
 PROMPT_TOKENS = Signal(
     "prompt_tokens_total",
