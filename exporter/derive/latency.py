@@ -14,7 +14,7 @@ from exporter.window import Window
 QUANTILE_SECONDS = 60.0
 INTERVAL_SECONDS = 30.0
 _WAIT = TIME_TO_FIRST_TOKEN_SLO_SECONDS / 4
-"""Nobody minds to wait so much longer for an answer to begin: a quarter of the objective."""
+"""Nobody minds to wait so much longer for an answer to begin: a quarter of the objective, the median half as long."""
 
 TOKEN_INTERVAL = Signal(
     "token_interval_seconds",
@@ -45,7 +45,7 @@ _QUANTILE_HELP = (
 
 
 def _quantile_signal(name: str, what: str, which: str, field: str) -> Signal:
-    is_first = field == "time_to_first_token"
+    is_first, is_middle = field == "time_to_first_token", which == _MIDDLE
     return Signal(
         name,
         Kind.GAUGE,
@@ -55,8 +55,8 @@ def _quantile_signal(name: str, what: str, which: str, field: str) -> Signal:
         "rise of the engine's histogram, interpolated as PromQL does",
         (field,),
         window_seconds=QUANTILE_SECONDS,
-        by_request=is_first and which != _MIDDLE,
-        least_change=_WAIT if is_first else 0.0,
+        by_request=is_first and not is_middle,
+        least_change=_WAIT / (2 if is_middle else 1) if is_first else 0.0,
     )
 
 
