@@ -278,13 +278,11 @@ def test_what_rests_at_zero_is_flagged_as_it_first_leaves_it_however_little_is_k
 def test_a_count_that_never_changed_has_changed_once_it_lasts(before: float, after: float) -> None:
     links = Key.of(NVLINK_LINKS.full_name, {"uuid": "GPU-0", "state": "active"})
     values = np.full(3600, before)
-    values[1800:1860] = after
-    assert found(values, links) == ()
     values[2400:2700] = after
     (flag,) = found(values, links)
     assert (flag.start, flag.end, flag.value) == (START + 2400, START + 2700, after)
-    # one that did change says nothing by one more
-    values[600:800] = after
+    # one that did change before says nothing by doing so again, nor by doing so for a minute
+    values[1800:1860] = after
     assert found(values, links) == ()
 
 
@@ -297,11 +295,11 @@ def requests(instants: int, every: float, seed: int, *, spread: float = 0.8) -> 
     windows = np.lib.stride_tricks.sliding_window_view(padded, 60)
     none = np.isnan(windows).all(axis=1)
     found = np.full(instants, np.nan)
-    found[~none] = np.nanquantile(windows[~none], 0.99, axis=1)
+    found[~none] = np.nanmax(windows[~none], axis=1)  # of less than a hundred it is the largest
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([2.0, 10.0, 40.0]))
 def test_few_requests_make_no_event_but_what_lasts_does(seed: int, every: float) -> None:
     """Three hours: of few requests a percentile is that of one, and jumps with each."""
