@@ -163,13 +163,14 @@ def look(
     if np.nanmin(seen) == np.nanmax(seen):
         return Looked(key, Baseline.BEFORE)
     seen = steady(seen, step_seconds)
-    series = _Seen(key, seen, times, what.is_rate, what.values, hidden)
-    found = _events(what, outside(seen, step_seconds, what.least_spread))
+    series = _Seen(key, seen, times, what, hidden)
+    even = what.noise.evened(seen)
+    found = _events(what, outside(even, step_seconds, what.noise))
     there = weeks(times[places[0] : places[-1] + 1], step_seconds)
     if there < LEAST_WEEKS:
         return Looked(key, Baseline.BEFORE, tuple(series.flag(each, Baseline.BEFORE) for each in found))
-    usual = expected(seen, times)
-    others = _events(what, outside(seen - usual, step_seconds, what.least_spread))
+    usual = expected(even, times)
+    others = _events(what, outside(even - usual, step_seconds, what.noise.around(usual)))
     if there < SURE_WEEKS:
         # with few weeks an incident of one makes the same hour of another look odd: that one isn't odd by itself
         others = tuple(each for each in others if any(_meet(each, one) for one in found))
@@ -194,20 +195,21 @@ class _Seen:
     key: Key
     values: Values
     times: Values
-    is_rate: bool
-    known: Values
+    what: Judged
     hidden: NDArray[np.bool_] | None
 
     def _first(self, stretch: Stretch) -> int:
         """What is outside as judging begins again was so since when, within what wasn't judged before it."""
         first = stretch.first
         if self.hidden is not None:
-            while first and self.hidden[first - 1] and stretch.holds(float(self.known[first - 1])):
+            known = self.what.noise.evened(self.what.values)
+            while first and self.hidden[first - 1] and stretch.holds(float(known[first - 1])):
                 first -= 1
         return first
 
     def flag(self, stretch: Stretch, baseline: Baseline) -> Flag:
         value = float(self.values[stretch.worst])
+        noise = self.what.noise
         if stretch.back is not None:
             kind = Kind.SPIKE if stretch.upwards else Kind.DROP
         else:
@@ -220,11 +222,11 @@ class _Seen:
             None if stretch.back is None else float(self.times[stretch.back]),
             float(self.times[stretch.worst]),
             value,
-            stretch.low,
-            stretch.high,
-            abs(stretch.score(value)),
+            noise.told(stretch.low),
+            noise.told(stretch.high),
+            abs(stretch.score(float(noise.evened(np.array([value]))[0]))),
             baseline,
-            self.is_rate,
+            self.what.is_rate,
         )
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.frame import CLUSTER, Frame, Key
+from analysis.noise import Noise, Varies
+from exporter.catalogue import SIGNALS
 from exporter.derive.headroom import EXHAUSTION
 from exporter.derive.inventory import ENGINE_GPU_INFO
 from exporter.derive.preemption import TOKENS_PER_PREEMPTION
@@ -19,23 +21,24 @@ from exporter.derive.ranks import RESTARTS
 
 Values = NDArray[np.float64]
 RATE_SECONDS = 30.0
-_COUNTER = "_total"
+_COUNTER, _TOKENS, _PER_SECOND = "_total", "_tokens_total", "_per_second"
 _DURATION = "_seconds"
+_SIGNALS = {signal.full_name: signal for signal in SIGNALS}
 _NOT_JUDGED = ("_info", "_timestamp_seconds", "_created", "_bucket")
 _FORECASTS = frozenset({EXHAUSTION.full_name})
 """They come and go, and say themselves how bad it is."""
-_LEAST_OF_BYTES = 1e6
-_LEAST = (
-    ("_ratio", 0.02),
-    (_DURATION, 0.005),
+_LEAST_OF_BYTES = 4e6
+_LEAST_OF_DURATIONS = 0.02
+_EVEN = (
+    ("_ratio", 0.08),
     ("_bytes", _LEAST_OF_BYTES),
     ("_bytes_per_second", _LEAST_OF_BYTES),
-    ("_celsius", 2.0),
-    ("_watts", 10.0),
+    ("_celsius", 8.0),
+    ("_watts", 40.0),
 )
-"""The least spread of a unit: what nobody would call a change, a quarter of it."""
-_LEAST_OF_A_COUNT = 1.0
-_LEAST_OF_A_STATE = 0.1
+"""Of units that vary evenly the least change."""
+_LEAST_OF_A_COUNT = 4.0
+_LEAST_OF_A_STATE = 0.4
 _MORE_IS_BETTER = frozenset({TOKENS_PER_PREEMPTION.full_name})
 """That these rise is a return; that a duration falls as well."""
 _LATE_SECONDS = 150.0
@@ -46,14 +49,14 @@ _AFTER_RESTART_SECONDS = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Values in the shape of the series, NaN where none is judged. ``least_spread``: in their unit.
+    """Values in the shape of the series, NaN where none is judged, and how they vary.
 
     ``falls`` and ``rises``: whether that it does so may be an event.
     """
 
     values: Values
     is_rate: bool
-    least_spread: float
+    noise: Noise
     falls: bool = True
     rises: bool = True
 
@@ -65,13 +68,13 @@ def judged(key: Key, values: Values, step_seconds: float) -> Judged | None:
     first = int(np.argmax(~np.isnan(values))) if len(values) else 0
     late = first * step_seconds > _LATE_SECONDS
     if key.name.endswith(_COUNTER):
-        one = 1 / max(RATE_SECONDS, step_seconds)
-        least = _LEAST_OF_BYTES if key.name.endswith("_bytes_total") else one
-        return Judged(rate(values, step_seconds), is_rate=True, least_spread=least, falls=not late)
+        return Judged(
+            rate(values, step_seconds), is_rate=True, noise=_of_a_rate(key, step_seconds), falls=not late
+        )
     return Judged(
         values,
         is_rate=False,
-        least_spread=_least(key.name, values),
+        noise=_noise(key.name, values),
         falls=not (key.name.endswith(_DURATION) or late),
         rises=key.name not in _MORE_IS_BETTER,
     )
@@ -126,11 +129,36 @@ def restarts(frame: Frame) -> dict[Owner, NDArray[np.bool_]]:
     return around
 
 
-def _least(name: str, values: Values) -> float:
+def _of_a_rate(key: Key, step_seconds: float) -> Noise:
+    """Of a counter's: of bytes evenly, of all else by what was counted while it was taken."""
+    signal = _SIGNALS.get(key.name)
+    if key.name.endswith("_bytes_total"):
+        return Noise(Varies.EVENLY, _LEAST_OF_BYTES)
+    seconds = max(RATE_SECONDS, step_seconds)
+    shows = seconds if signal is not None and signal.by_request else 0.0
+    # tokens come with their request: how many of them are one isn't known
+    one = 0.0 if key.name.endswith(_TOKENS) else 1 / seconds
+    return Noise(Varies.BY_ROOT, _LEAST_OF_A_COUNT / seconds, one, event_seconds=shows)
+
+
+def _noise(name: str, values: Values) -> Noise:
+    """Of a gauge; of one that isn't ours what its name and its values tell."""
     known = values[~np.isnan(values)]
-    if ((known == 0) | (known == 1)).all():
-        return _LEAST_OF_A_STATE
-    return next((least for suffix, least in _LEAST if name.endswith(suffix)), _LEAST_OF_A_COUNT)
+    signal = _SIGNALS.get(name)
+    if signal.is_state if signal is not None else ((known == 0) | (known == 1)).all():
+        sure = signal is not None and signal.rests_at_zero
+        return Noise(Varies.EVENLY, _LEAST_OF_A_STATE, is_sure=sure)
+    if signal is not None and signal.rests_at_zero:
+        return Noise(Varies.EVENLY, _LEAST_OF_A_STATE, is_sure=True)
+    least = signal.least_change if signal is not None else 0.0
+    shows = signal.window_seconds if signal is not None and signal.by_request else 0.0
+    if name.endswith(_DURATION):
+        return Noise(Varies.BY_FACTOR, least or _LEAST_OF_DURATIONS, event_seconds=shows)
+    for suffix, of_unit in _EVEN:
+        if name.endswith(suffix):
+            return Noise(Varies.EVENLY, least or of_unit, event_seconds=shows)
+    one = 0.0 if name.endswith(_PER_SECOND) else 1.0
+    return Noise(Varies.BY_ROOT, least or _LEAST_OF_A_COUNT, one, event_seconds=shows)
 
 
 def _trailing(values: Values, window: int) -> Values:

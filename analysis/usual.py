@@ -18,10 +18,9 @@ import bottleneck as bn
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.robust import LEAST_OF_MEDIAN
+from analysis.noise import SPREADS_OUT, Noise
 
 Values = NDArray[np.float64]
-SPREADS_OUT = 4.0
 SPREADS_BACK = 1.0
 _RANGE_SPREADS = 4.0
 _BLOCK_SECONDS = 10.0
@@ -35,6 +34,8 @@ _WELL_KNOWN_SECONDS = 1200.0
 """From so much of the past on a spread is what it is; before, it is wider by the root of what is missing."""
 _ONE_SECONDS = 300.0
 """What is outside again on the same side within so long is outside still."""
+_EVENTS = 2
+"""Of what single events make so many may follow each other by chance; what they don't explain lasts longer."""
 _REMEMBERED_BLOCKS = 2160
 _TRIMMED = 0.02
 """Of the blocks that are remembered, so many at each end have no say."""
@@ -87,14 +88,18 @@ def steady(values: Values, step_seconds: float) -> Values:
     return np.where(np.isnan(values), np.nan, result)
 
 
-def outside(values: Values, step_seconds: float, least_spread: float) -> tuple[Stretch, ...]:
-    """When a series of shape (n,) was outside, in order; NaN is neither in nor out. ``least_spread``: in its unit."""
+def outside(values: Values, step_seconds: float, noise: Noise) -> tuple[Stretch, ...]:
+    """When a series of shape (n,) was outside, in order; NaN is neither in nor out.
+
+    ``values``: on the scale that ``noise`` evens them on.
+    """
     block = max(1, round(_BLOCK_SECONDS / step_seconds), -(-len(values) // _MOST_BLOCKS))
     lows, highs = _extremes(values, block)
     well = _WELL_KNOWN_SECONDS / step_seconds / block
     learn = max(1, -(-max(_LEARN_INSTANTS, int(_LEARN_SECONDS / step_seconds)) // block))
     wait = int(_WAIT_SECONDS / step_seconds / block)
-    memory = _Memory(learn, wait, well, least_spread)
+    memory = _Memory(learn, wait, well, noise)
+    few = _EVENTS * noise.event_seconds / step_seconds
     found: list[Stretch] = []
     since: tuple[int, _Band, int] | None = None
     for number in np.flatnonzero(~np.isnan(lows)).tolist():
@@ -104,17 +109,28 @@ def outside(values: Values, step_seconds: float, least_spread: float) -> tuple[S
             begun, held, side = since
             if held.side(low, high, SPREADS_BACK) == side:
                 continue
-            found += _stretch(values, begun * block, number * block, held, side)
+            (stretch,) = _stretch(values, begun * block, number * block, held, side)
             since = None
-            memory.forget_waiting()
-            band = held
+            if stretch.instants <= few and not noise.is_far(stretch.high, float(values[stretch.worst])):
+                # what a request or two did is usual of a service: from now on it is known
+                memory.see_all(lows[begun:number], highs[begun:number])
+                band = memory.band or held
+            else:
+                found.append(stretch)
+                memory.forget_waiting()
+                band = held
         side = band.side(low, high, SPREADS_OUT) if band is not None else 0
+        if not side and (left := memory.left(lows, highs, number)) is not None:
+            band, side = left
         if band is not None and side:
             since = (number, band, side)
         else:
             memory.see(low, high)
     if since is not None:
-        found += _stretch(values, since[0] * block, len(values), since[1], since[2])
+        last = _stretch(values, since[0] * block, len(values), since[1], since[2])
+        found += [
+            each for each in last if each.instants > few or noise.is_far(each.high, float(values[each.worst]))
+        ]
     return tuple(
         _news(
             _merged(found, values, max(2 * block, int(_ONE_SECONDS / step_seconds))),
@@ -140,19 +156,43 @@ class _Band:
 class _Memory:
     """Ranges of blocks that were usual."""
 
-    def __init__(self, learn: int, wait: int, well: float, least_spread: float) -> None:
-        self._learn, self._wait, self._well, self._least = learn, wait, well, least_spread
+    def __init__(self, learn: int, wait: int, well: float, noise: Noise) -> None:
+        self._learn, self._wait, self._well, self._noise = learn, wait, well, noise
         self._waiting: deque[tuple[float, float]] = deque()
         self._blocks: deque[tuple[float, float]] = deque()
         self._lows: list[float] = []
         self._highs: list[float] = []
+        self._least, self._most = math.inf, -math.inf
+        self._widest = 0.0
         self.band: _Band | None = None
+
+    def left(self, lows: Values, highs: Values, number: int) -> tuple[_Band, int] | None:
+        """What a count had always been, and to which side it has left that from this block on, for as long as it waits.
+
+        None where it hasn't, is no count, or wasn't always the same for as long as makes a spread what it is.
+        """
+        always = self._least
+        if not self._noise.counts or always != self._most or len(self._blocks) < self._well:
+            return None
+        ahead = slice(number, number + max(1, self._wait))
+        low, high = lows[ahead], highs[ahead]
+        if len(low) < self._wait:
+            return None
+        side = 1 if np.nanmin(low) > always else -1 if np.nanmax(high) < always else 0
+        return (_Band(always, always, self._noise.one / SPREADS_OUT), side) if side else None
 
     def see(self, low: float, high: float) -> None:
         """A block that was inside; it is known to be usual once it has waited, or while nothing is known yet."""
+        self._least, self._most = min(self._least, low), max(self._most, high)
         self._waiting.append((low, high))
         while self._waiting and (len(self._waiting) > self._wait or len(self._blocks) < self._learn):
             self._remember(*self._waiting.popleft())
+
+    def see_all(self, lows: Values, highs: Values) -> None:
+        """Blocks that were outside, and were usual."""
+        for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+            if not math.isnan(low):
+                self.see(low, high)
 
     def forget_waiting(self) -> None:
         """What came just before something outside may have been its beginning."""
@@ -169,11 +209,13 @@ class _Memory:
         if len(self._blocks) >= self._learn:
             trimmed = int(_TRIMMED * len(self._blocks))
             least, most = self._lows[trimmed], self._highs[-1 - trimmed]
-            floor = max(LEAST_OF_MEDIAN * max(abs(least), abs(most)), self._least)
             # a range of less than the time that is waited may be the foot of a slope; what never moved has none
             wider = math.sqrt(max(1.0, self._well / len(self._blocks)))
-            steeper = max(1.0, self._wait / len(self._blocks))
-            spread = max((most - least) / _RANGE_SPREADS * steeper, floor) * wider
+            ranged = (most - least) / _RANGE_SPREADS * max(1.0, self._wait / len(self._blocks))
+            if len(self._blocks) >= self._well:
+                # quiet hours don't make the others unusual that were there before
+                self._widest = ranged = max(self._widest, ranged)
+            spread = self._noise.spread(ranged, least, most, wider)
             self.band = _Band(least, most, spread)
 
 

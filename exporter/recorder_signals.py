@@ -12,6 +12,7 @@ RECORDER_UP = Signal(
     confidence=Confidence.MEASURED,
     method="the last cycle that was to be written",
     inputs=(),
+    is_state=True,
 )
 RECORDER_BYTES = Signal(
     name="recorder_bytes",

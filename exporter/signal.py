@@ -79,6 +79,12 @@ class Signal:
     With ``peak`` a twin named ``<name>_peak`` carries the maximum of the trailing 60 s. ``probed`` says how a value
     comes about where the engine's probe tells it (``exporter/probe/``): it is measured then, whatever it is else.
     ``above_one``: a ratio that is no share, and goes beyond 1.
+
+    What holds of it for whoever reads seldom, or looks back: with ``follows_reads`` it is made of intervals between
+    reads, each of which a gap ends (``exporter.window.LONGEST_GAP_SECONDS``), and reads further apart can't tell it;
+    one with ``misses_between_reads`` is a lower bound where much happens between two of them. ``is_state``: it is 0 or
+    1. One that ``rests_at_zero`` is 0 while all is well. ``by_request``: it is made of requests as they come, so that
+    where few come one makes it. ``least_change``: in its unit, what nobody would act upon; 0 takes that of the unit.
     """
 
     name: str
@@ -94,6 +100,12 @@ class Signal:
     peak: bool = False
     probed: str = ""
     above_one: bool = False
+    follows_reads: bool = False
+    misses_between_reads: bool = False
+    is_state: bool = False
+    rests_at_zero: bool = False
+    by_request: bool = False
+    least_change: float = 0.0
 
     @property
     def full_name(self) -> str:

@@ -12,6 +12,7 @@ SOURCE_UP = Signal(
     Confidence.MEASURED,
     "the last read that ended, and its age",
     (),
+    is_state=True,
 )
 SOURCE_AGE = Signal(
     "source_age_seconds",
@@ -21,6 +22,7 @@ SOURCE_AGE = Signal(
     Confidence.MEASURED,
     "now - start of the last good read",
     (),
+    least_change=2.0,
 )
 SOURCE_READ_SECONDS = Signal(
     "source_read_seconds",
@@ -30,6 +32,7 @@ SOURCE_READ_SECONDS = Signal(
     Confidence.MEASURED,
     "from the request to the last byte",
     (),
+    least_change=0.25,
 )
 SOURCE_ERRORS = Signal(
     "source_errors_total",
@@ -50,6 +53,7 @@ SOURCE_ODDITY = Signal(
     "noted by the dialect while reading, for one a usage above 1",
     (),
     labels=("oddity",),
+    is_state=True,
 )
 DERIVE_ERRORS = Signal(
     "derive_errors_total",

@@ -13,44 +13,20 @@ import numpy as np
 
 from analysis.frame import Values
 from exporter.catalogue import DERIVED_SIGNALS
-from exporter.derive.aborts import CLIENT_ABORTS
-from exporter.derive.blocks import KV_LEAK
-from exporter.derive.gateway import BREAKER_OPEN_RATIO
-from exporter.derive.latency import SLO_EVENTS, TOKEN_INTERVAL
-from exporter.derive.preemption import THRASH_EPISODES, THRASHING
-from exporter.derive.prefill import HEAD_OF_LINE
-from exporter.derive.stalls import DEADLOCKED, FROZEN, STALL_SECONDS, TOKEN_AGE
-from exporter.derive.starvation import STARVED
 from exporter.signal import Scope, Signal
 from exporter.window import LONGEST_GAP_SECONDS
 
 EACH_SECOND = 2.0
 """Up to this step pages come as a sidecar reads them."""
-FOLLOWING = frozenset(
-    {
-        BREAKER_OPEN_RATIO,
-        DEADLOCKED,
-        FROZEN,
-        HEAD_OF_LINE,
-        KV_LEAK,
-        STALL_SECONDS,
-        STARVED,
-        THRASHING,
-        THRASH_EPISODES,
-        TOKEN_AGE,
-        TOKEN_INTERVAL,
-    }
-)
-"""Made of intervals between reads, each of which a gap of ``LONGEST_GAP_SECONDS`` ends."""
-COUNTING = frozenset({CLIENT_ABORTS, SLO_EVENTS, STALL_SECONDS, THRASH_EPISODES, TOKEN_AGE})
-"""Lower bounds where much happens between two reads."""
 _JITTER_SECONDS = 0.05
 _MOST_NAMED = 8
 
 
 def left_out(step_seconds: float) -> frozenset[Signal]:
     """Signals that pages this far apart can't tell."""
-    return FOLLOWING if step_seconds > LONGEST_GAP_SECONDS else frozenset()
+    if step_seconds <= LONGEST_GAP_SECONDS:
+        return frozenset()
+    return frozenset(signal for signal in DERIVED_SIGNALS if signal.follows_reads)
 
 
 def evened(times: Values, step_seconds: float) -> Values:
@@ -75,7 +51,7 @@ def caveats(told: Collection[Signal], step_seconds: float) -> Iterator[str]:
     means = [signal for signal in told if 0 < signal.window_seconds < step_seconds]
     if means:
         yield f"means over the {step_seconds:g} s between scrapes, not over less: {_listed(means)}"
-    bounds = COUNTING.intersection(told)
+    bounds = [signal for signal in told if signal.misses_between_reads]
     if bounds:
         yield f"lower bounds, as what happens between scrapes isn't seen: {_listed(bounds)}"
     scopes = {signal.scope for signal in told} - {Scope.SOURCE, Scope.SIDECAR}

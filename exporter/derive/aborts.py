@@ -44,6 +44,7 @@ CLIENT_ABORTS = Signal(
     source="exact on a real vLLM 0.32 (72 of 72); vLLM issues 31503, 8115",
     probed="requests that the scheduler was told to end, on all ranks; goes on from where the estimate stood. Left to "
     "the estimate once one with stop strings, or a session, was ended, since vLLM ends such like that itself",
+    misses_between_reads=True,
 )
 
 

@@ -89,6 +89,7 @@ IMPOSSIBLE = Signal(
     f"swapped bytes x {HEADER_FACTOR:g} above {SHARE_SLACK:g} x PCIe bytes, at 1 MB/s of swap and more",
     _INPUTS,
     window_seconds=IMPOSSIBLE_SECONDS,
+    is_state=True,
 )
 
 

@@ -66,6 +66,9 @@ KV_LEAK = Signal(
     ("kv_usage_ratio", "blocks", "running", "waiting"),
     window_seconds=LEAK_AFTER_SECONDS,
     source="vLLM issues 27073, 46283",
+    follows_reads=True,
+    is_state=True,
+    rests_at_zero=True,
 )
 
 IDLE_BLOCKS = 1.0

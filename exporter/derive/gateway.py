@@ -40,6 +40,7 @@ REQUESTS = Signal(
     ("outcomes_total",),
     labels=("outcome",),
     source="each ending by itself on a real Envoy 1.40",
+    by_request=True,
 )
 INFLIGHT = Signal(
     "gateway_inflight",
@@ -85,6 +86,7 @@ UPSTREAM_REQUESTS = Signal(
     Confidence.MEASURED,
     "rises of the gateway's counter, summed from 0",
     ("upstream_requests_total",),
+    by_request=True,
 )
 BREAKER_OPEN = Signal(
     "gateway_breaker_open",
@@ -95,6 +97,7 @@ BREAKER_OPEN = Signal(
     "the gateway's gauges, by Envoy's priority and by what is limited",
     ("breakers",),
     labels=("priority", "kind"),
+    is_state=True,
 )
 BREAKER_OPEN_RATIO = Signal(
     "gateway_breaker_open_ratio",
@@ -107,6 +110,7 @@ BREAKER_OPEN_RATIO = Signal(
     ("breakers",),
     labels=("priority", "kind"),
     window_seconds=BREAKER_SECONDS,
+    follows_reads=True,
 )
 REJECT_P99 = Signal(
     "gateway_reject_p99_seconds",
@@ -119,6 +123,7 @@ REJECT_P99 = Signal(
     "quickest are taken to be the rejections; merged each 5 s",
     ("request_time", "upstream_time", "turned_away_total"),
     window_seconds=REJECT_SECONDS,
+    by_request=True,
 )
 
 

@@ -27,6 +27,7 @@ PROMPT_TOKENS = Signal(
     "rises of LiteLLM's counter, from when the key got its place",
     ("keys", "keys_prompt_tokens_total"),
     labels=("key",),
+    by_request=True,
 )
 LONG_PROMPTS = Signal(
     "gateway_long_prompts_total",

@@ -118,6 +118,7 @@ PERSISTENCE = Signal(
     Confidence.MEASURED,
     "the driver's setting",
     ("persistence_mode",),
+    is_state=True,
 )
 
 Totals = Mapping[str, Total]

@@ -20,6 +20,7 @@ GPU_UP = Signal(
     Confidence.MEASURED,
     "the last read of the GPU",
     ("up",),
+    is_state=True,
 )
 GPU_INFO = Signal(
     "gpu_info",

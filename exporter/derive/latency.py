@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from exporter.derive.aborts import AbortState, counts_each, fed_aborts
-from exporter.derive.phenomenon import EngineFacts, Phenomenon, stateless
+from exporter.derive.phenomenon import TIME_TO_FIRST_TOKEN_SLO_SECONDS, EngineFacts, Phenomenon, stateless
 from exporter.sample import MOST_RANKS, EngineSample, Histogram, RankSample
 from exporter.signal import Confidence, Kind, Point, Scope, Signal
 from exporter.window import Window
 
 QUANTILE_SECONDS = 60.0
 INTERVAL_SECONDS = 30.0
+_WAIT = TIME_TO_FIRST_TOKEN_SLO_SECONDS / 4
+"""Nobody minds to wait so much longer for an answer to begin: a quarter of the objective, the median half as long."""
 
 TOKEN_INTERVAL = Signal(
     "token_interval_seconds",
@@ -34,6 +36,7 @@ TOKEN_INTERVAL = Signal(
     ),
     window_seconds=INTERVAL_SECONDS,
     source="0.97 to 0.98 of the clients' own mean on two real engines",
+    follows_reads=True,
 )
 _QUANTILE_HELP = (
     "{what}, {which} over the trailing 60 s, interpolated in the engine's own buckets. Above the top bucket it shows "
@@ -42,6 +45,7 @@ _QUANTILE_HELP = (
 
 
 def _quantile_signal(name: str, what: str, which: str, field: str) -> Signal:
+    is_first, is_middle = field == "time_to_first_token", which == _MIDDLE
     return Signal(
         name,
         Kind.GAUGE,
@@ -51,13 +55,16 @@ def _quantile_signal(name: str, what: str, which: str, field: str) -> Signal:
         "rise of the engine's histogram, interpolated as PromQL does",
         (field,),
         window_seconds=QUANTILE_SECONDS,
+        by_request=is_first and not is_middle,
+        least_change=_WAIT / (2 if is_middle else 1) if is_first else 0.0,
     )
 
 
+_MIDDLE = "median"
 _GAP, _FIRST = "Time between two tokens of a request", "Time to the first token"
-TPOT_P50 = _quantile_signal("tpot_p50_seconds", _GAP, "median", "inter_token_latency")
+TPOT_P50 = _quantile_signal("tpot_p50_seconds", _GAP, _MIDDLE, "inter_token_latency")
 TPOT_P99 = _quantile_signal("tpot_p99_seconds", _GAP, "99th percentile", "inter_token_latency")
-TTFT_P50 = _quantile_signal("ttft_p50_seconds", _FIRST, "median", "time_to_first_token")
+TTFT_P50 = _quantile_signal("ttft_p50_seconds", _FIRST, _MIDDLE, "time_to_first_token")
 TTFT_P99 = _quantile_signal("ttft_p99_seconds", _FIRST, "99th percentile", "time_to_first_token")
 QUEUE_P99 = Signal(
     "queue_p99_seconds",
@@ -69,6 +76,8 @@ QUEUE_P99 = Signal(
     "rise of the engine's histogram, interpolated as PromQL does",
     ("queue_time",),
     window_seconds=QUANTILE_SECONDS,
+    by_request=True,
+    least_change=_WAIT,
 )
 SATURATED = Signal(
     "quantile_saturated",
@@ -81,6 +90,7 @@ SATURATED = Signal(
     labels=("of",),
     window_seconds=QUANTILE_SECONDS,
     source="vLLM to 0.8.3 ends its token buckets at 2.5 s, its first-token buckets at 10 s",
+    is_state=True,
 )
 SLO_EVENTS = Signal(
     "slo_events_total",
@@ -92,6 +102,8 @@ SLO_EVENTS = Signal(
     "rises of the engine's histogram, cut at the largest real bucket bound within the objective, plus client aborts",
     ("time_to_first_token", "request_time_per_output_token", "inter_token_latency", "http_ok_total"),
     labels=("slo", "good"),
+    misses_between_reads=True,
+    by_request=True,
 )
 
 Read = Callable[[RankSample], Histogram | None]

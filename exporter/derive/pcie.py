@@ -85,6 +85,7 @@ PCIE_DOWNGRADED = Signal(
     "width below the possible one; generation below it with at least 1 % of the link's bytes in one direction",
     (*_LINK, *_TOTALS),
     window_seconds=DOWNGRADED_SECONDS,
+    is_state=True,
 )
 PCIE_SOURCE = Signal(
     "pcie_source_info",

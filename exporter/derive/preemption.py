@@ -82,6 +82,9 @@ THRASHING = Signal(
     ("generation_tokens_total", "preemptions_total", "kv_usage_ratio", "blocks", "block_tokens", "running"),
     window_seconds=RATE_SECONDS,
     source="the drill, docs/drill.md: thrashing against contention on eleven fleets",
+    follows_reads=True,
+    is_state=True,
+    rests_at_zero=True,
 )
 THRASH_EPISODES = Signal(
     "thrash_episodes_total",
@@ -91,6 +94,8 @@ THRASH_EPISODES = Signal(
     Confidence.ESTIMATE,
     "rising edges of thrashing",
     ("generation_tokens_total", "preemptions_total", "kv_usage_ratio", "blocks", "block_tokens", "running"),
+    follows_reads=True,
+    misses_between_reads=True,
 )
 
 

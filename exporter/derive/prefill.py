@@ -33,6 +33,7 @@ PREFILL_RATIO = Signal(
     "recomputed tokens of preempted sequences are counted by vLLM V0 and not by V1",
     ("prompt_tokens_computed_total", "prompt_tokens_total", "generation_tokens_total"),
     window_seconds=MIX_SECONDS,
+    by_request=True,
 )
 HEAD_OF_LINE = Signal(
     "head_of_line_ratio",
@@ -55,6 +56,7 @@ HEAD_OF_LINE = Signal(
     ),
     window_seconds=BLOCKED_SECONDS,
     source="vLLM issues 31731, 35852, 11517",
+    follows_reads=True,
 )
 LONG_PROMPTS = Signal(
     "long_prompt_ratio",
@@ -67,6 +69,7 @@ LONG_PROMPTS = Signal(
     ("request_prompt_tokens",),
     labels=("over_tokens",),
     window_seconds=PROMPT_SECONDS,
+    by_request=True,
 )
 PREFIX_HITS = Signal(
     "prefix_hit_ratio",
@@ -79,6 +82,7 @@ PREFIX_HITS = Signal(
     ("prefix_hits_total", "prefix_queries_total"),
     window_seconds=BLOCKED_SECONDS,
     source="vLLM issue 43736",
+    by_request=True,
 )
 
 

@@ -29,6 +29,9 @@ TOKEN_AGE = Signal(
     Confidence.LOWER_BOUND,
     "since generated tokens last moved, between samples, with running > 0",
     ("generation_tokens_total", "running"),
+    follows_reads=True,
+    misses_between_reads=True,
+    least_change=2.0,
 )
 STALL_SECONDS = Signal(
     "decode_stall_seconds_total",
@@ -38,6 +41,8 @@ STALL_SECONDS = Signal(
     Confidence.ESTIMATE,
     "intervals without a token, and the share of those around them that the usual token rate leaves unexplained",
     ("generation_tokens_total", "running"),
+    follows_reads=True,
+    misses_between_reads=True,
 )
 FROZEN = Signal(
     "engine_frozen",
@@ -58,8 +63,11 @@ FROZEN = Signal(
         "heartbeat",
         "preemptions_total",
     ),
+    is_state=True,
+    rests_at_zero=True,
     window_seconds=FROZEN_AFTER_SECONDS,
     source="SIGSTOP of a real engine core: /metrics answers 200 with frozen numbers",
+    follows_reads=True,
 )
 DEADLOCKED = Signal(
     "engine_deadlocked",
@@ -72,6 +80,9 @@ DEADLOCKED = Signal(
     ("running", "waiting", "swapped", "generation_tokens_total", "prompt_tokens_total"),
     window_seconds=DEADLOCKED_AFTER_SECONDS,
     source="vLLM issues 39734, 45388",
+    follows_reads=True,
+    is_state=True,
+    rests_at_zero=True,
 )
 
 

@@ -50,6 +50,7 @@ STARVED = Signal(
     ),
     labels=("uuid",),
     window_seconds=STARVED_SECONDS,
+    follows_reads=True,
 )
 
 

@@ -109,6 +109,7 @@ SWAP_TIER_ENABLED = Signal(
     "V0: a CPU pool of blocks; later: offload series or configuration. 0 only once prefix lookups happened and none "
     "of them went to a tier beyond the GPU",
     ("swap_mode", "swap_tier_bytes", "swap_tier_blocks", "external_queries_total", "prefix_queries_total"),
+    is_state=True,
 )
 SWAP_TIER_USED = Signal(
     "swap_tier_used_ratio",
@@ -129,6 +130,7 @@ SWAPPED = Signal(
     "the engine's gauge (vLLM to 0.9.0)",
     ("swapped",),
     peak=True,
+    rests_at_zero=True,
 )
 RECIPROCITY = Signal(
     "transfer_reciprocity_ratio",

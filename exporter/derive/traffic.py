@@ -43,6 +43,7 @@ REQUESTS = Signal(
     ("finished_total",),
     labels=("outcome",),
     source="vLLM issue 31503: client aborts are not counted",
+    by_request=True,
 )
 PROMPT_TOKENS = Signal(
     "prompt_tokens_total",
@@ -52,6 +53,7 @@ PROMPT_TOKENS = Signal(
     Confidence.MEASURED,
     "rises of the engine's counter, summed from 0",
     ("prompt_tokens_total",),
+    by_request=True,
 )
 GENERATION_TOKENS = Signal(
     "generation_tokens_total",
@@ -72,6 +74,7 @@ PROMPT_RATE = Signal(
     "rise over time",
     ("prompt_tokens_total",),
     window_seconds=RATE_SECONDS,
+    by_request=True,
 )
 GENERATION_RATE = Signal(
     "generation_tokens_per_second",

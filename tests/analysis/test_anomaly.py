@@ -15,7 +15,10 @@ from analysis.history.history import History
 from analysis.unusual import look_at
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gpu_memory import GPU_MEMORY_USED
+from exporter.derive.latency import TTFT_P99
+from exporter.derive.nvlink import NVLINK_LINKS
 from exporter.derive.ranks import RESTARTS
+from exporter.derive.swap import SWAPPED
 from exporter.derive.traffic import GENERATION_TOKENS, SEQUENCES
 
 START = 1_800_000_000.0
@@ -256,3 +259,76 @@ def test_words_say_whose_it_is_and_the_day_where_there_are_several() -> None:
         "sequences (waiting) of engine-0 rank 1 rose to 60; 0 to 0 was usual; 60 spreads above;"
         " 2027-01-16 09:00:00 to 2027-01-17 08:20:00"
     )
+
+
+SWAPPED_OF = Key.of(SWAPPED.full_name, {"engine": "engine-0", "rank": "0"})
+FIRST_TOKEN = Key.of(TTFT_P99.full_name, {"engine": "engine-0", "rank": "0"})
+RUNNING = Key.of(SEQUENCES.full_name, {"engine": "engine-0", "state": "running"})
+
+
+@pytest.mark.parametrize("known", [60, 600, 3600])
+def test_what_rests_at_zero_is_flagged_as_it_first_leaves_it_however_little_is_known(known: int) -> None:
+    values = np.zeros(known + 300)
+    values[known:] = 1.0
+    (flag,) = found(values, SWAPPED_OF)
+    assert (flag.start, flag.value, flag.kind) == (START + known, 1.0, Kind.LEVEL_UP)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.0, 1.0), (18.0, 17.0), (18.0, 19.0)])
+def test_a_count_that_never_changed_has_changed_once_it_lasts(before: float, after: float) -> None:
+    links = Key.of(NVLINK_LINKS.full_name, {"uuid": "GPU-0", "state": "active"})
+    values = np.full(3600, before)
+    values[2400:2700] = after
+    (flag,) = found(values, links)
+    assert (flag.start, flag.end, flag.value) == (START + 2400, START + 2700, after)
+    # one that did change before says nothing by doing so again, nor by doing so for a minute
+    values[1800:1860] = after
+    assert found(values, links) == ()
+
+
+def requests(instants: int, every: float, seed: int, *, spread: float = 0.8) -> np.ndarray:
+    """The 99th percentile over the trailing minute of times that vary by factors, of requests that come by chance."""
+    chance = np.random.default_rng(seed)
+    comes = chance.random(instants) < 1 / every
+    took = np.where(comes, 0.1 * np.exp(spread * chance.normal(size=instants)), np.nan)
+    padded = np.concatenate((np.full(59, np.nan), took))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 60)
+    none = np.isnan(windows).all(axis=1)
+    found = np.full(instants, np.nan)
+    found[~none] = np.nanmax(windows[~none], axis=1)  # of less than a hundred it is the largest
+    return found
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([2.0, 10.0, 40.0]))
+def test_few_requests_make_no_event_but_what_lasts_does(seed: int, every: float) -> None:
+    """Three hours: of few requests a percentile is that of one, and jumps with each."""
+    values = requests(10_800, every, seed)
+    assert len(found(values, FIRST_TOKEN)) <= 1
+    values[7200:7800] = 30.0
+    assert any(flag.start <= START + 7200 <= flag.last for flag in found(values, FIRST_TOKEN))
+
+
+def test_one_slow_answer_is_no_event_unless_it_is_beyond_all_that_was() -> None:
+    values = requests(7200, 5.0, seed=3, spread=0.2)
+    values[5000:5060] = 1.0
+    assert found(values, FIRST_TOKEN) == ()
+    values[5000:5060] = 60.0
+    (flag,) = found(values, FIRST_TOKEN)
+    assert (flag.start, flag.value) == (START + 5000, 60.0)
+
+
+def test_quiet_hours_do_not_make_unusual_what_was_usual_before_them() -> None:
+    """A day at half a minute: a busy morning, quiet hours for longer than blocks are remembered, a busy morning."""
+    chance = np.random.default_rng(8)
+    busy, quiet = chance.uniform(0.2, 0.6, 600), chance.uniform(0.38, 0.42, 2600)
+    assert found(np.concatenate((busy, quiet, busy)), step=30.0) == ()
+
+
+@pytest.mark.parametrize("level", [4.0, 100.0, 2500.0])
+def test_counts_of_what_comes_by_chance_vary_by_their_root(level: float) -> None:
+    values = np.random.default_rng(9).poisson(level, 7200).astype(float)
+    assert found(values, RUNNING) == ()
+    values[5000:5600] += 6 * np.sqrt(level) + 6
+    (flag,) = found(values, RUNNING)
+    assert abs(flag.start - START - 5000) <= 5

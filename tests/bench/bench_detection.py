@@ -1,4 +1,4 @@
-"""How fast detection is on one core, in CPU time: the rolling median beside others', scores, flags.
+"""How fast detection is on one core, in CPU time: the rolling median beside others', scores, flags, all from a file.
 
 Each figure is the best of several rounds, all in turn, over series of a day at a second. Others' medians are
 bottleneck's and pandas', over the same series and window.
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import bottleneck as bn
 import numpy as np
@@ -20,6 +21,8 @@ import pandas as pd
 from analysis.anomaly import of_frame
 from analysis.compiling import has_numba
 from analysis.frame import Frame, Key
+from analysis.history.history import History
+from analysis.history.parquet import load, store
 from analysis.rolling_median import rolling_median
 from analysis.scores import scores
 from exporter.derive.blocks import KV_USAGE
@@ -29,8 +32,11 @@ from tests.bench.report import Figure
 BAR_MEDIAN = 100.0
 BAR_MEDIAN_WITHOUT_NUMBA = 15.0
 BAR_SCORES = 20.0
+BAR_PARQUET_TO_FLAGS = 3.0
 _INSTANTS = 86_400
 _SERIES = 20
+_FLEET_SERIES = 200
+"""17.28 million points: a day of a small fleet."""
 _WINDOW = 301
 _ROUNDS = 60
 _START = 1_800_000_000.0
@@ -83,6 +89,26 @@ def _first_call() -> float:
     return times[0]
 
 
+def _from_parquet_to_flags(folder: Path) -> tuple[float, int]:
+    """CPU seconds, of all threads, from a stored day of a fleet to its flags, at best of three; and how many."""
+    file = folder / "day.parquet"
+    columns = np.empty((_INSTANTS, _FLEET_SERIES), order="F")
+    for place in range(_FLEET_SERIES):
+        columns[:, place] = _day(place).astype(np.float32)
+    store(History(_frame(columns), "made up"), file)
+    took = []
+    for _ in range(3):
+        began = time.process_time()
+        found = of_frame(load(file).frame)
+        took.append(time.process_time() - began)
+    return min(took), len(found.flags)
+
+
+def _frame(columns: np.ndarray) -> Frame:
+    keys = tuple(Key.of(KV_USAGE.full_name, {"engine": f"engine-{each}"}) for each in range(columns.shape[1]))
+    return Frame(_START + np.arange(_INSTANTS, dtype=np.float64), 1.0, keys, columns)
+
+
 def _own_cache(folder: str) -> dict[str, str]:
 
     return {**os.environ, "NUMBA_CACHE_DIR": folder}
@@ -115,14 +141,18 @@ def main() -> None:
     report.record(Figure("scores, the full detector", speed["scores"], unit, BAR_SCORES, better="higher"))
     report.line(f"  one read of the values: {speed['read']:.0f} {unit}")
 
-    columns = np.column_stack([_day(seed) for seed in range(_SERIES)])
-    keys = tuple(Key.of(KV_USAGE.full_name, {"engine": f"engine-{each}"}) for each in range(_SERIES))
-    frame = Frame(_START + np.arange(_INSTANTS, dtype=np.float64), 1.0, keys, columns)
+    frame = _frame(np.column_stack([_day(seed) for seed in range(_SERIES)]))
     began = time.process_time()
     found = of_frame(frame)
     seconds = time.process_time() - began
     report.line(f"  {len(found.flags)} flags in {_SERIES} series of a day")
     report.record(Figure("flags", _SERIES * _INSTANTS / seconds / 1e6, unit))
+    with tempfile.TemporaryDirectory() as folder:
+        seconds, count = _from_parquet_to_flags(Path(folder))
+    points = _FLEET_SERIES * _INSTANTS / 1e6
+    report.line(f"  {count} flags in {_FLEET_SERIES} series of a day")
+    name = f"{points:.2f} million points from Parquet to flags"
+    report.record(Figure(name, seconds, "s of CPU", BAR_PARQUET_TO_FLAGS))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from analysis.frame import Frame, Key, grid
-from analysis.history.coarse import COUNTING, FOLLOWING
 from analysis.history.derived import derive
 from analysis.history.history import History, HistoryError
 from analysis.history.openmetrics import read_openmetrics
@@ -35,6 +34,8 @@ from tests.support.dumps import Scrape, Scraped, dump, scrapes_of, thinned
 from tests.support.gateways import envoy_page
 from tests.support.pages import advanced, dialect_of
 
+FOLLOWING = frozenset(signal for signal in DERIVED_SIGNALS if signal.follows_reads)
+COUNTING = frozenset(signal for signal in DERIVED_SIGNALS if signal.misses_between_reads)
 NAME = "worker-1:8000"
 LABELS = {"instance": NAME, "job": "vllm"}
 CAPTURES = (
