@@ -35,6 +35,9 @@ thrashold alerts explain KvThrashing
 thrashold alerts list
 ```
 
+The same file goes to boards (`thrashold dashboards render --config`), to backtests and to [triage](triage.md)
+(`--thresholds`), so that all of them draw the same lines.
+
 Into Prometheus and Alertmanager:
 
 ```yaml

@@ -23,7 +23,12 @@ SEVERITIES = {
 
 def runbook_url(alert: Alert, base: str = BASE) -> str:
     """Where the alert's page is."""
-    return f"{base.rstrip('/')}/{alert.name}.md"
+    return page_url(alert.name, base)
+
+
+def page_url(name: str, base: str = BASE) -> str:
+    """Where a page is: of an alert, or one in small letters that several share."""
+    return f"{base.rstrip('/')}/{name}.md"
 
 
 def head(alert: Alert) -> str:

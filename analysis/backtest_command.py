@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from alerts.pack_file import read_pack_settings
+from alerts.pack_file import read_pack_settings, thresholds_option
 from analysis.backtest import as_json, run, text
 from analysis.backtest.frames import Ups
 from analysis.backtest.outcome import Moment
@@ -41,13 +41,7 @@ from exporter.usage import FiniteRange, UsageFailure
 @click.option(
     "--alert", "alerts", metavar="NAME", multiple=True, help="Only this alert. Repeatable.  [default: all]"
 )
-@click.option(
-    "--thresholds",
-    "thresholds_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Settings of the pack in YAML, as `thrashold alerts render --config` takes them.",
-)
+@thresholds_option
 @click.option(
     "--rules",
     "rules_file",

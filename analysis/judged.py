@@ -16,11 +16,10 @@ from analysis.noise import Noise, Varies
 from exporter.catalogue import SIGNALS
 from exporter.derive.headroom import EXHAUSTION
 from exporter.derive.inventory import ENGINE_GPU_INFO
-from exporter.derive.preemption import TOKENS_PER_PREEMPTION
+from exporter.derive.preemption import RATE_SECONDS, TOKENS_PER_PREEMPTION
 from exporter.derive.ranks import RESTARTS
 
 Values = NDArray[np.float64]
-RATE_SECONDS = 30.0
 _COUNTER, _TOKENS, _PER_SECOND = "_total", "_tokens_total", "_per_second"
 _DURATION = "_seconds"
 _SIGNALS = {signal.full_name: signal for signal in SIGNALS}

@@ -15,7 +15,8 @@ from exporter.derive.orphans import ORPHAN_KV
 
 _GATEWAY = AMPLIFICATION.scope.labels
 _WINDOW = "2m"
-_MOST_RANKS = 0.9
+MOST_RANKS = 0.9
+"""Share of ranks that have room: alert and cause of a gateway that is too tight agree on it."""
 _REJECTED, _OVERFLOW, _LEFT, _TIMEOUT = (
     (("outcome", name),) for name in ("rejected", "overflow", "client_left", "timeout")
 )
@@ -81,7 +82,7 @@ def _rejecting_with_room(rendering: Rendering) -> str:
     lines = rendering.thresholds
     cluster, on = ", ".join(rendering.cluster_labels), by(rendering, _GATEWAY)
     each = f"max by ({by(rendering, KV_USAGE.scope.labels)}) ({gauge(rendering, KV_USAGE)})"
-    room = f"quantile by ({cluster}) ({_MOST_RANKS}, {each}) < {number(lines.kv_usage_calm_ratio)}"
+    room = f"quantile by ({cluster}) ({MOST_RANKS}, {each}) < {number(lines.kv_usage_calm_ratio)}"
     every = rate(rendering, REQUESTS, _WINDOW, _GATEWAY)
     let_through = f"{every} - {_turned_away(rendering, every)}"
     half = f"{number(lines.gateway_let_through_ratio)} * max_over_time(({let_through})[1h:1m])"

@@ -60,6 +60,7 @@ class Flags:
     name: str | None = None
     sidecar_user: str | None = None
     sidecar_password_file: Path | None = None
+    thresholds: Path | None = None
 
 
 def asked(target: str, flags: Flags, config: Path | None, environ: Mapping[str, str]) -> Asked:
@@ -94,6 +95,7 @@ def _words(flags: Flags, config: Path | None) -> Iterator[str]:
         "--sidecar-password-file": flags.sidecar_password_file,
         "--name": flags.name,
         "--config": config,
+        "--thresholds": flags.thresholds,
     }
     for flag, value in single.items():
         if value is not None:

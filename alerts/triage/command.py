@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from alerts.thresholds import THRESHOLDS
+from alerts.pack_file import read_pack_settings, thresholds_option
+from alerts.pack_settings import PackSettings
 from alerts.triage.as_json import as_json, failure
 from alerts.triage.asked import NO_SIDECAR, Asked, Flags, asked
 from alerts.triage.looking import UnreadableError, taken
@@ -71,6 +72,7 @@ MOST_SECONDS = 600.0
     show_envvar=True,
     help="The sidecar's settings: URL may then be the name of an engine in it.",
 )
+@thresholds_option
 def triage(  # noqa: PLR0913, PLR0917 - one each for click's options
     target: str,
     wants_json: bool,  # noqa: FBT001 - click calls by name
@@ -81,6 +83,7 @@ def triage(  # noqa: PLR0913, PLR0917 - one each for click's options
     name: str | None,
     wait: float,
     config: Path | None,
+    thresholds_file: Path | None,
 ) -> None:
     """Walk the runbook's four steps on the live engine at URL: memory, backpressure, prompts, swap.
 
@@ -88,15 +91,16 @@ def triage(  # noqa: PLR0913, PLR0917 - one each for click's options
     engine can't be read. Needs the engine's URL alone; a sidecar beside it has seen minutes, and is used where it
     answers.
     """
+    settings = read_pack_settings(thresholds_file)
     try:
-        flags = Flags(gateways, sidecar, name, sidecar_user, sidecar_password_file)
+        flags = Flags(gateways, sidecar, name, sidecar_user, sidecar_password_file, thresholds_file)
         whom = asked(target, flags, config, os.environ)
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
-    leave(_told(whom, wait, wants_json=wants_json))
+    leave(_told(whom, wait, settings, wants_json=wants_json))
 
 
-def _told(whom: Asked, wait: float, *, wants_json: bool) -> int:
+def _told(whom: Asked, wait: float, settings: PackSettings, *, wants_json: bool) -> int:
     """Print the report; gives the exit code. Raises UsageFailure where there can be none."""
     if wait > 1 and sys.stderr.isatty():
         click.echo(f"watching for {wait:.0f} s ...", err=True)
@@ -108,6 +112,6 @@ def _told(whom: Asked, wait: float, *, wants_json: bool) -> int:
         if wants_json:
             click.echo(failure(str(error)))
         raise UsageFailure(str(error)) from error
-    made = report(look, THRESHOLDS)
+    made = report(look, settings.thresholds, settings.runbooks)
     click.echo(as_json(made) if wants_json else text(made))
     return made.verdict.exit_code

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from alerts.causes import Cause
-from alerts.runbooks import runbook_url
+from alerts.runbooks import BASE, page_url, runbook_url
 from alerts.thresholds import Thresholds
 from alerts.triage.findings import Certainty
 from alerts.triage.look import Envoy, Look
@@ -23,8 +23,8 @@ from exporter.derive.stalls import FROZEN
 from exporter.derive.traffic import SEQUENCES
 from exporter.signal import Signal
 
-ACTIONS = "docs/runbooks/actions.md"
-TRIAGE = "docs/runbooks/triage.md"
+ACTIONS, TRIAGE = "actions", "triage"
+"""Pages that alerts share."""
 _CLAMP = {
     Cause.OVERLOAD,
     Cause.SWAP_THRASH,
@@ -40,10 +40,7 @@ _CLAMP = {
 }
 """Causes that a breaker's limit eases: a lower one, or, where it is the trouble, one that fits."""
 _UNLIMITED = 'curl -sX POST "$ENVOY/runtime_modify?engines_limit_enforced=0"'
-_RATE_LIMIT = (
-    "lets all in at once, where Envoy's rate limit has this key; else raise its token_bucket",
-    f"{ACTIONS}#clamp-the-gateway",
-)
+_RATE_LIMIT = "lets all in at once, where Envoy's rate limit has this key; else raise its token_bucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +82,24 @@ def unknowns(look: Look, thresholds: Thresholds) -> tuple[Unknown, ...]:
     return tuple(found.values())
 
 
-def next_of(look: Look, verdict: Verdict, thresholds: Thresholds) -> Next:
-    """After a verdict."""
+def next_of(look: Look, verdict: Verdict, thresholds: Thresholds, runbooks: str = BASE) -> Next:
+    """After a verdict. ``runbooks``: where their pages are."""
     finding = verdict.finding
     again = longer(look, verdict, thresholds)
+    actions = page_url(ACTIONS, runbooks)
     if finding is None:
-        return Next(TRIAGE, (again,) if again else ())
+        return Next(page_url(TRIAGE, runbooks), (again,) if again else ())
     notes: list[str] = []
     commands = [again] if again else []
     cause = finding.alert.cause
     if cause is Cause.GATEWAY_TOO_TIGHT:
         commands += _unlimited(look)
-        notes += _RATE_LIMIT
+        notes += (_RATE_LIMIT, f"{actions}#clamp-the-gateway")
     elif cause in _CLAMP:
-        gateway, gateway_notes = _gateway(look, thresholds)
+        gateway, gateway_notes = _gateway(look, thresholds, actions)
         commands += gateway
         notes += gateway_notes
-    return Next(runbook_url(finding.alert), tuple(commands), tuple(notes))
+    return Next(runbook_url(finding.alert, runbooks), tuple(commands), tuple(notes))
 
 
 def longer(look: Look, verdict: Verdict, thresholds: Thresholds) -> str:
@@ -117,14 +115,14 @@ def longer(look: Look, verdict: Verdict, thresholds: Thresholds) -> str:
     )
 
 
-def _gateway(look: Look, thresholds: Thresholds) -> tuple[list[str], Iterator[str]]:
+def _gateway(look: Look, thresholds: Thresholds, actions: str) -> tuple[list[str], Iterator[str]]:
     limit = limit_of(look, thresholds)
     if limit is None:
         return [], iter(())
     kinds = {gateway.kind for gateway in look.gateways}
     if kinds == {"litellm"}:
-        return [], iter((f"LiteLLM has limits by key alone: {ACTIONS}#whose-prompts",))
-    return _clamped(look, limit), _envoy_notes(look, limit)
+        return [], iter((f"LiteLLM has limits by key alone: {actions}#whose-prompts",))
+    return _clamped(look, limit), _envoy_notes(look, limit, actions)
 
 
 def _clamped(look: Look, limit: int) -> list[str]:
@@ -153,7 +151,7 @@ def _engines(look: Look) -> int:
     return int(told.pop()) if len(told) == 1 else 1
 
 
-def _envoy_notes(look: Look, limit: int) -> Iterator[str]:
+def _envoy_notes(look: Look, limit: int, actions: str) -> Iterator[str]:
     engines, envoys = _engines(look), len(look.envoys)
     over = f"the {envoys} Envoys that were read" if envoys > 1 else "your Envoys"
     times = f", times {engines} behind the gateway" if engines > 1 else ": times your engines"
@@ -168,4 +166,4 @@ def _envoy_notes(look: Look, limit: int) -> Iterator[str]:
     ]
     if missing:
         yield f"{', '.join(missing)}; --gateway URL, of that port, fills it in"
-    yield f"how, and the way back: {ACTIONS}#clamp-the-gateway"
+    yield f"how, and the way back: {actions}#clamp-the-gateway"

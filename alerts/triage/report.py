@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from alerts.runbooks import BASE
 from alerts.thresholds import Thresholds
 from alerts.triage.look import Look
 from alerts.triage.next_steps import Next, Unknown, next_of, unknowns
@@ -38,13 +39,13 @@ class Report:
         return ", ".join([*told, f"{ranks} ranks"] if ranks > 1 else told)
 
 
-def report(look: Look, thresholds: Thresholds) -> Report:
-    """Walk the four steps and judge."""
+def report(look: Look, thresholds: Thresholds, runbooks: str = BASE) -> Report:
+    """Walk the four steps and judge. ``runbooks``: where their pages are."""
     verdict = judged(look, thresholds)
     return Report(
         look,
         tuple(step(look, thresholds) for step in STEPS),
         verdict,
         unknowns(look, thresholds),
-        next_of(look, verdict, thresholds),
+        next_of(look, verdict, thresholds, runbooks),
     )

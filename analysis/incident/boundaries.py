@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.frame import Frame
-from analysis.incident.evidence import Seen, away
+from analysis.incident.evidence import BRIDGE_SECONDS, Seen, away
 from analysis.incident.phase import Boundary
 from analysis.incident.spans import Span, spans
 from analysis.robust import Scale
@@ -22,7 +22,6 @@ SETTLED_SECONDS = 30.0
 """As usual for so long: settled."""
 REST_SECONDS = 300.0
 """Within all lines for so long, and not as it was: it came to rest elsewhere."""
-_BRIDGE_SECONDS = 20.0
 HOLE_NOTE = "a hole lies across it"
 
 
@@ -40,8 +39,8 @@ def first_signs(frame: Frame, calm: Sequence[tuple[Seen, Scale]], core: Span, fl
         mask = away(each, scale)[since:until]
         found = [
             span
-            for span in spans(mask, round(_BRIDGE_SECONDS / step))
-            if span.end + since >= core.begin - round(_BRIDGE_SECONDS / step)
+            for span in spans(mask, round(BRIDGE_SECONDS / step))
+            if span.end + since >= core.begin - round(BRIDGE_SECONDS / step)
         ]
         if found:
             signs.append((found[0].begin + since, each))

@@ -21,7 +21,7 @@ UNUSUAL_SHARE = 0.25
 """And by how much of what is usual at least: a constant's next digit is no event."""
 LEAST: Mapping[Unit, float] = {Unit.RATIO: 0.05, Unit.COUNT: 3.0, Unit.PER_SECOND: 0.05}
 """And so much at least, where nothing at all is usual: the first request that is late, or waits, is no sign."""
-_BRIDGE_SECONDS = 20.0
+BRIDGE_SECONDS = 20.0
 """What goes back and comes again within this time never went."""
 
 
@@ -54,7 +54,7 @@ def seen(
         if line is not None:
             mask = values < line if measure.worse < 0 else values > line
             least = max(1, round(measure.holds_seconds / step))
-            beyond = spans(mask, round(_BRIDGE_SECONDS / step), least)
+            beyond = spans(mask, round(BRIDGE_SECONDS / step), least)
         found.append(Seen(measure, values, beyond))
     return tuple(found)
 

@@ -47,7 +47,12 @@ def swap(look: Look, thresholds: Thresholds) -> Step:
         return Step(NAME, "not told: neither a tier nor who is swapped", False, lines, values)
     if enabled == 0:
         return Step(NAME, "kept: there is no tier below the GPU", False, lines, values)
-    where = "nobody is swapped" if now is not None else "nothing comes back after a preemption"
+    if now is None:
+        where = "nothing comes back after a preemption"
+    elif peak:
+        where = f"{count(now)} swapped out now, {count(peak)} within the minute, and that many may be"
+    else:
+        where = "nobody is swapped"
     return Step(NAME, f"kept: {where}" + ("; but a tier is on" if enabled else ""), False, lines, values)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alerts.causes import Cause
+from alerts.pack.gateway import MOST_RANKS
 from alerts.thresholds import THRESHOLDS
 from analysis.cascade.causes.common import ended
 from analysis.cascade.looks import both, computed, rising, trailing_share
@@ -15,7 +16,6 @@ from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gateway import REQUESTS
 from exporter.gateway_sample import Outcome
 
-_MOST_RANKS = 0.9
 _TURNED_AWAY = (Outcome.REJECTED, Outcome.OVERFLOW)
 
 
@@ -42,7 +42,7 @@ def _usage_of_most(subject: Subject) -> Values | None:
     usage = np.stack(columns)
     unknown = np.isnan(usage).all(axis=0)
     usage[:, unknown] = 0.0
-    return np.where(unknown, np.nan, np.nanquantile(usage, _MOST_RANKS, axis=0))
+    return np.where(unknown, np.nan, np.nanquantile(usage, MOST_RANKS, axis=0))
 
 
 _REFUSED = computed(

@@ -330,6 +330,90 @@ def test_the_longer_look_that_it_proposes_is_at_the_same_as_this_one(tmp_path: P
     assert {key: again[key] for key in same} == {key: first[key] for key in same}
 
 
+def own(folder: Path, text: str) -> tuple[str, str]:
+    """A file of settings of the pack, as the command is given it."""
+    file = folder / "the fleet's.yml"
+    file.write_text(text)
+    return "--thresholds", str(file)
+
+
+SWAPPED = (
+    b"vllm:num_requests_running 4\nvllm:num_requests_waiting 0\nvllm:num_requests_swapped 2\n"
+    b"vllm:gpu_cache_usage_perc 0.92\nvllm:cpu_cache_usage_perc 0.1\n"
+)
+
+
+def test_a_file_of_thresholds_decides_what_is_healthy(tmp_path: Path) -> None:
+    """What a fleet allows is no finding, and what it doesn't allow is one; neither is told as if it weren't there."""
+    with engine(SWAPPED) as url:
+        shipped, broken = told(url, "--sidecar", "none")
+        more, carried = told(
+            url,
+            "--sidecar",
+            "none",
+            *own(tmp_path, "thresholds: {swapped_sequences: 2, kv_usage_full_ratio: 0.95}"),
+        )
+        less, again = told(url, "--sidecar", "none", *own(tmp_path, "thresholds: {swapped_sequences: 1}"))
+    assert (shipped["verdict"], shipped["finding"]["evidence"][0]["bound"], broken) == ("swap-thrash", 0.0, 1)
+    assert (more["verdict"], carried) == ("healthy", 0)
+    assert more["steps"][3]["answer"] == "kept: 2 swapped out now, 2 within the minute, and that many may be"
+    assert (less["verdict"], less["finding"]["evidence"][0]["bound"], again) == ("swap-thrash", 1.0, 1)
+    answers = [said["steps"][0]["answer"] for said in (shipped, more, less)]
+    assert answers == ["FULL: 92 % taken (over 90 %)", "BUSY: 92 % taken (80 % to 95 %)", answers[0]]
+
+
+def test_a_fleet_that_is_paged_at_95_percent_is_judged_by_it_and_led_to_its_own_pages(tmp_path: Path) -> None:
+    pack = own(tmp_path, "thresholds: {kv_usage_full_ratio: 0.95}\nrunbooks: https://wiki.example/runbooks/")
+    with recorded(OVERLOAD) as (stage, url):
+        place = (url, "--sidecar", stage.sidecar_url(), "--name", ENGINE)
+        shipped, _ = told(*place)
+        own_lines, _ = told(*place, *pack)
+    with recorded(IDLE) as (_, url):
+        idle, _ = told(url, "--sidecar", "none", *pack)
+    assert 0.9 <= shipped["steps"][0]["values"]["kv_usage_ratio"] < 0.95
+    assert shipped["finding"]["alert"] == "KvCachePressure"
+    assert "KvCachePressure" not in {each["alert"] for each in (own_lines["finding"], *own_lines["others"])}
+    assert own_lines["steps"][0]["answer"].startswith("BUSY: 93 %")
+    page = f"https://wiki.example/runbooks/{own_lines['finding']['alert']}.md"
+    assert own_lines["next"]["page"] == page
+    assert own_lines["next"]["notes"][-1].endswith(
+        ": https://wiki.example/runbooks/actions.md#clamp-the-gateway"
+    )
+    assert idle["next"]["page"] == "https://wiki.example/runbooks/triage.md"
+
+
+def test_the_longer_look_judges_by_the_same_file(tmp_path: Path) -> None:
+    flag, file = own(tmp_path, "thresholds: {kv_usage_full_ratio: 0.95}")
+    with engine(STANDING) as url:
+        said, _ = told(url, "--sidecar", "none", flag, file)
+    words = shlex.split(said["next"]["commands"][0])
+    assert words[words.index(flag) + 1] == file
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "thresholds:\n  kv_usage_ful_ratio: 0.95",
+            "the fleet's.yml:2: thresholds.kv_usage_ful_ratio: unknown key; did you mean kv_usage_full_ratio?",
+        ),
+        (
+            "thresholds: {kv_usage_full_ratio: 95}",
+            "the fleet's.yml:1: thresholds.kv_usage_full_ratio: expected a number <= 1.0",
+        ),
+        (
+            "thresholds: {kv_usage_full_ratio: 0.7}",
+            "kv_usage_calm_ratio: 0.8 is not below kv_usage_full_ratio (0.7)",
+        ),
+    ],
+)
+def test_thresholds_that_can_not_be_used_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    done = asked("http://127.0.0.1:1", *own(tmp_path, text))
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
 def test_an_address_in_a_command_means_nothing_to_a_shell_and_tells_no_secret() -> None:
     with engine(STANDING) as url:
         said, _ = told(f"{url};x?token=secret&b=2", "--sidecar", "none")
