@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from analysis.anomaly import Baseline, Flag, Kind, flags, look, of_frame
@@ -76,6 +76,7 @@ def test_what_only_wanders_is_quiet() -> None:
 @given(st.integers(0, 10**6), st.sampled_from([1.0, 1024.0]))
 def test_a_unit_changes_no_flag(seed: int, unit: float) -> None:
     values = calm(seed=seed) * 1e10
+    assume(not found(values, BYTES))  # one in hundreds wanders out by itself, and may be out before it is made to
     values[2000:2400] *= 3.0
     plain, other = found(values, BYTES), found(values * unit, BYTES)
     assert [(flag.start, flag.end, flag.kind) for flag in plain] == [
