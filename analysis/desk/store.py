@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from alerts.alertmanager import REPEAT_HOURS
 from analysis.desk.incident import Incident, KeptAlert, Work
 from analysis.desk.webhook import Alert
 
@@ -36,6 +37,8 @@ _SINCE_FIRST = """\
 ALTER TABLE alert ADD COLUMN heard REAL NOT NULL DEFAULT 0;
 UPDATE alert SET heard = strftime('%s', 'now')
 """
+LAPSE_HOURS = 2 * REPEAT_HOURS + 2
+"""Twice as long as the example lets Alertmanager take to tell again what fires, and a while."""
 MOST_ALERTS = 1000
 """Of one incident that are read at once: nobody reads more."""
 _LISTED_ALERTS = 100

@@ -4,6 +4,7 @@ import contextlib
 import json
 import sqlite3
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alerts.alertmanager import ALERTS_PATH, configuration
+from alerts.pack_settings import PackSettings
 from analysis.desk.incident import Work
 from analysis.desk.reference import reference
-from analysis.desk.store import MOST_ALERTS, MOST_EVENTS, Store, StoreError
+from analysis.desk.store import LAPSE_HOURS, MOST_ALERTS, MOST_EVENTS, Store, StoreError
 from analysis.desk.webhook import MOST_BYTES, Message, WebhookError, read
 from tests.support.desk import alert, message
 
@@ -143,6 +146,27 @@ def test_what_is_not_told_again_is_over_one_day(tmp_path: Path) -> None:
         assert over is not None
         assert (over.state, over.ended) == ("over", NOW + 50_000)
         assert kept.unfinished() == (1,)
+
+
+def test_what_fires_is_told_twice_before_it_is_taken_as_over() -> None:
+    made = configuration(PackSettings())
+    hear = {
+        each["name"]
+        for each in made["receivers"]
+        if any(hook["url"].endswith(ALERTS_PATH) for hook in each.get("webhook_configs", ()))
+    }
+    hours = {"m": 1 / 60, "h": 1.0}
+
+    def repeats(route: Mapping[str, Any], receiver: str, repeat: str) -> Iterator[float]:
+        receiver, repeat = route.get("receiver", receiver), route.get("repeat_interval", repeat)
+        if receiver in hear:
+            yield float(repeat[:-1]) * hours[repeat[-1]]
+        for each in route.get("routes", ()):
+            yield from repeats(each, receiver, repeat)
+
+    found = list(repeats(made["route"], "", ""))
+    assert len(found) > 3
+    assert 2 * max(found) < LAPSE_HOURS
 
 
 def test_one_that_is_closed_goes_though_its_alerts_never_end_and_its_events_have_a_bound(
