@@ -58,7 +58,7 @@ receivers:
   comes within `join_seconds` of the end goes on with it; after one that somebody has closed a new one begins. An
   alert is known by its fingerprint and its start: told again it changes nothing, so Alertmanager may repeat itself
   as it likes. What it hasn't told again for {LAPSE_HOURS} hours is taken as over, since not every receiver tells of
-  ends (`send_resolved`).
+  ends (`send_resolved`); told again after all, it goes on, and its incident with it.
 - **A report** is made when an incident opens, anew while it goes on (after `report_again_seconds`, then whenever it
   has gone on for twice as long, at least each hour), and once more when it is over, or when somebody asks for it: an
   alert of three hours is told after 5, 10, 20 minutes and so on, and at its end whole. It looks from
