@@ -71,7 +71,8 @@ receivers:
 - **Pages**: the list, an incident with its alerts, progress and report, on a phone too. It can be closed with a note.
 - **For programs**: `GET /api/v1/incidents`, `/api/v1/incidents/N`, `/api/v1/incidents/N/events` (server-sent events),
   `POST .../close?note=` and `.../report`; described by `/openapi.json`.
-- **The watchdog**: when Alertmanager has sent none for five minutes the list says that alerts may not come through.
+- **The watchdog**: when Alertmanager has sent none for five minutes, or none at all in the desk's first five, the list
+  says that alerts may not come through.
 - **Grafana**: with `grafana` set an incident is an annotation, tagged `thrashold`, from its first alert to its last.
 
 What was answered with 200 is kept in SQLite before the answer goes out: `kill -9` costs nothing of it, and a report
