@@ -20,7 +20,7 @@ import click
 from alerts.alertmanager import ALERTS_PATH
 from analysis.desk.application import Changes, Desk, application
 from analysis.desk.grafana import Marker
-from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback
+from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback, open_to_others
 from analysis.desk.job import ENVIRONMENT_PREFIX
 from analysis.desk.schedule import HOUR, Schedule
 from analysis.desk.settings import DeskSettings
@@ -85,13 +85,8 @@ def desk(config_file: Path | None, listen: str | None, data: str | None, prometh
             host, port = parse_address(settings.listen)
         except ValueError as error:
             raise loaded.refusal(RefusedError("listen", str(error))) from error
-        if not is_loopback(host) and token is None and not web.basic_auth_users:
-            raise loaded.refusal(
-                RefusedError(
-                    "listen",
-                    "others than this machine could open incidents: set webhook_token_file, or passwords",
-                )
-            )
+        if why := open_to_others(host, web.basic_auth_users, token, tls, open_pages=settings.open_pages):
+            raise loaded.refusal(RefusedError("listen", why))
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
     given = Given(

@@ -86,11 +86,13 @@ many webhooks a second it takes, and how long it is from a page to its report.
 
 ## Who may
 
-It listens on loopback and answers to this machine's own names only, and `host_names`. Opened to others it wants
-`webhook_token_file`, or passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before
-all pages; the webhook goes by the token where there is one. What changes something, a webhook too, isn't taken from a
-page of another site. Passwords, certificates and a token that change are taken up while it runs, the token at once; a
-file that is empty or gone leaves the token before it, and the log says so.
+It listens on loopback and answers to this machine's own names only, and `host_names`. Opened to others it doesn't start
+without passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before all pages;
+client certificates that have to be shown do as well, and so does `open_pages`, where something else says who comes that
+far. The webhook goes by `webhook_token_file` where there is one, and has to have it where there are no passwords. What
+changes something, a webhook too, isn't taken from a page of another site. Passwords, certificates and a token that
+change are taken up while it runs, the token at once; a file that is empty or gone leaves the token before it, and the
+log says so.
 
 A request that isn't whole within 30 s ends its connection, and so does a connection on which none was begun. From 800
 connections on a new one takes the place of the one that has waited for a request for longest: who asks for nothing, or
