@@ -36,7 +36,9 @@ STORIES = (
 )
 """Pages that are one however many they are: engines that thrash infect each other with their load, and users who wait
 are the same users whatever counts them."""
-_TELL_WAIT, _TELL_INTERVAL, _TELL_REPEAT = "2m", "30m", "12h"
+_TELL_WAIT, _TELL_INTERVAL = "2m", "30m"
+REPEAT_HOURS = 12
+"""After which the example has Alertmanager tell again what fires, at the latest. The desk counts on it."""
 _DESK_INTERVAL = "1m"
 
 
@@ -49,7 +51,7 @@ def configuration(settings: PackSettings) -> dict[str, Any]:
             "group_by": [*labels, "cause"],
             "group_wait": _TELL_WAIT,
             "group_interval": _TELL_INTERVAL,
-            "repeat_interval": _TELL_REPEAT,
+            "repeat_interval": f"{REPEAT_HOURS}h",
             "routes": [
                 {
                     "matchers": [f'alertname="{WATCHDOG.name}"'],

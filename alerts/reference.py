@@ -56,9 +56,9 @@ amtool check-config deploy/prometheus/alertmanager.example.yml
 ```
 
 Of the example take `route` and `inhibit_rules` as they are. Its receivers are places to put yours: they post to
-127.0.0.1:9808, where nobody listens unless a desk does. `page` is what wakes somebody, `tell` a channel, and `watchdog`
-something outside that calls when nothing has come for some minutes. `desk` is nobody: a route of its own tells
-[the desk](desk.md) of all that `page` and `tell` hear, each minute. For Prometheus's operator: `kubectl apply -f
+127.0.0.1:9808, where [the desk](desk.md) listens, and nobody where none runs. `page` is what wakes somebody, `tell` a
+channel, and `watchdog` something outside that calls when nothing has come for some minutes. `desk` is nobody: a route
+of its own tells the desk of all that `page` and `tell` hear, each minute. For Prometheus's operator: `kubectl apply -f
 deploy/prometheus/thrashold.prometheusrule.yml`, with the labels that its `ruleSelector` wants. To see alerts fire
 before they have to: [drill.md](drill.md#how-to-run-a-drill).
 

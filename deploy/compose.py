@@ -97,6 +97,7 @@ def desk_settings() -> Mapping[str, Any]:
         "listen": f"0.0.0.0:{_PORTS.desk}",
         "host_names": ["localhost", "127.0.0.1", "desk"],
         "data": "/desk",
+        "open_pages": True,  # the port is this machine's alone, and the network the containers'
         "webhook_token_file": TOKEN_FILE,
         "workers": [
             f"http://engine:{_PORTS.sidecar}",

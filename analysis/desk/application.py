@@ -87,17 +87,24 @@ class Desk:
     clock: Callable[[], float]
     webhook: str
     watched_at: float | None = None
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
 
     def silent(self) -> str:
         """Why people may not be told though something is wrong; empty: nothing is known of that."""
+        now = self.clock()
+        if now - (self.began if self.watched_at is None else self.watched_at) < SILENT_AFTER_SECONDS:
+            return ""
         if self.watched_at is None:
-            return ""
-        seconds = self.clock() - self.watched_at
-        if seconds < SILENT_AFTER_SECONDS:
-            return ""
+            return (
+                f"Alertmanager has sent no watchdog since the desk began, {(now - self.began) / 60:.0f} min ago: alerts"
+                f" may not come through. Look at Prometheus and Alertmanager, and at its route to {WATCHDOG_PATH}."
+            )
         return (
-            f"Alertmanager has sent no watchdog for {seconds / 60:.0f} min: alerts may not come through. Look at"
-            " Prometheus and Alertmanager."
+            f"Alertmanager has sent no watchdog for {(now - self.watched_at) / 60:.0f} min: alerts may not come"
+            " through. Look at Prometheus and Alertmanager."
         )
 
 

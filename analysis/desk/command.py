@@ -20,11 +20,11 @@ import click
 from alerts.alertmanager import ALERTS_PATH
 from analysis.desk.application import Changes, Desk, application
 from analysis.desk.grafana import Marker
-from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback
+from analysis.desk.guard import LOOPBACK_NAMES, Guard, is_loopback, open_to_others
 from analysis.desk.job import ENVIRONMENT_PREFIX
 from analysis.desk.schedule import HOUR, Schedule
 from analysis.desk.settings import DeskSettings
-from analysis.desk.store import Store, StoreError
+from analysis.desk.store import LAPSE_HOURS, Store, StoreError
 from analysis.desk.token import WebhookToken
 from analysis.desk.work import Given, Worker
 from exporter.clock import anchored_clock
@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 _TIDY_SECONDS = 3600.0
 _DAY_SECONDS = 86_400.0
-_LAPSE_SECONDS = 26 * 3600.0
-"""Twice as long as the example lets Alertmanager take to tell again what fires, and a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +85,8 @@ def desk(config_file: Path | None, listen: str | None, data: str | None, prometh
             host, port = parse_address(settings.listen)
         except ValueError as error:
             raise loaded.refusal(RefusedError("listen", str(error))) from error
-        if not is_loopback(host) and token is None and not web.basic_auth_users:
-            raise loaded.refusal(
-                RefusedError(
-                    "listen",
-                    "others than this machine could open incidents: set webhook_token_file, or passwords",
-                )
-            )
+        if why := open_to_others(host, web.basic_auth_users, token, tls, open_pages=settings.open_pages):
+            raise loaded.refusal(RefusedError("listen", why))
     except SettingsError as error:
         raise UsageFailure(str(error)) from error
     given = Given(
@@ -160,7 +153,7 @@ async def _tidy(worker: Worker, settings: DeskSettings) -> None:
     while True:
         try:
             now = worker.clock()
-            for number in worker.store.lapse(now - _LAPSE_SECONDS, now):
+            for number in worker.store.lapse(now - LAPSE_HOURS * HOUR, now):
                 worker.ask(number)
             for number in worker.store.forget(now - settings.keep_days * _DAY_SECONDS):
                 shutil.rmtree(worker.files(number), ignore_errors=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Collection
+import ssl
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -25,6 +26,30 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def open_to_others(
+    host: str,
+    users: Mapping[str, str],
+    token: WebhookToken | None,
+    tls: ssl.SSLContext | None,
+    *,
+    open_pages: bool,
+) -> str:
+    """What whoever reaches it could do though nobody has said so, and what to set; empty: nothing.
+
+    ``users``: those with a password. ``open_pages``: somebody has said so of the pages.
+    """
+    if is_loopback(host) or users:
+        return ""
+    if not open_pages and (tls is None or tls.verify_mode is not ssl.CERT_REQUIRED):
+        return (
+            "others than this machine could read incidents and close them: set passwords by web_config, or open_pages"
+            " where they may"
+        )
+    if token is None:
+        return "others than this machine could open incidents: set webhook_token_file, or passwords"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

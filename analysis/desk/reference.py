@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import inspect
 
 from analysis.desk.settings import DEFAULT_LISTEN, DeskSettings, WorkerSettings
+from analysis.desk.store import LAPSE_HOURS
 from exporter.settings_schema import environment_names
 
 _HEAD = f"""\
@@ -56,8 +57,8 @@ receivers:
 - **An incident** is what a cluster's alerts tell between the first that fires and the last that is over. One that
   comes within `join_seconds` of the end goes on with it; after one that somebody has closed a new one begins. An
   alert is known by its fingerprint and its start: told again it changes nothing, so Alertmanager may repeat itself
-  as it likes. What it hasn't told again for 26 hours is taken as over, since not every receiver tells of ends
-  (`send_resolved`).
+  as it likes. What it hasn't told again for {LAPSE_HOURS} hours is taken as over, since not every receiver tells of
+  ends (`send_resolved`); told again after all, it goes on, and its incident with it.
 - **A report** is made when an incident opens, anew while it goes on (after `report_again_seconds`, then whenever it
   has gone on for twice as long, at least each hour), and once more when it is over, or when somebody asks for it: an
   alert of three hours is told after 5, 10, 20 minutes and so on, and at its end whole. It looks from
@@ -70,7 +71,8 @@ receivers:
 - **Pages**: the list, an incident with its alerts, progress and report, on a phone too. It can be closed with a note.
 - **For programs**: `GET /api/v1/incidents`, `/api/v1/incidents/N`, `/api/v1/incidents/N/events` (server-sent events),
   `POST .../close?note=` and `.../report`; described by `/openapi.json`.
-- **The watchdog**: when Alertmanager has sent none for five minutes the list says that alerts may not come through.
+- **The watchdog**: when Alertmanager has sent none for five minutes, or none at all in the desk's first five, the list
+  says that alerts may not come through.
 - **Grafana**: with `grafana` set an incident is an annotation, tagged `thrashold`, from its first alert to its last.
 
 What was answered with 200 is kept in SQLite before the answer goes out: `kill -9` costs nothing of it, and a report
@@ -84,11 +86,13 @@ many webhooks a second it takes, and how long it is from a page to its report.
 
 ## Who may
 
-It listens on loopback and answers to this machine's own names only, and `host_names`. Opened to others it wants
-`webhook_token_file`, or passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before
-all pages; the webhook goes by the token where there is one. What changes something, a webhook too, isn't taken from a
-page of another site. Passwords, certificates and a token that change are taken up while it runs, the token at once; a
-file that is empty or gone leaves the token before it, and the log says so.
+It listens on loopback and answers to this machine's own names only, and `host_names`. Opened to others it doesn't start
+without passwords by `web_config` ([settings.md](settings.md#the-web-config)), which then stand before all pages;
+client certificates that have to be shown do as well, and so does `open_pages`, where something else says who comes that
+far. The webhook goes by `webhook_token_file` where there is one, and has to have it where there are no passwords. What
+changes something, a webhook too, isn't taken from a page of another site. Passwords, certificates and a token that
+change are taken up while it runs, the token at once; a file that is empty or gone leaves the token before it, and the
+log says so.
 
 A request that isn't whole within 30 s ends its connection, and so does a connection on which none was begun. From 800
 connections on a new one takes the place of the one that has waited for a request for longest: who asks for nothing, or

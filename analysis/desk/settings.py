@@ -95,9 +95,16 @@ class DeskSettings:
         Path | None,
         Meta(
             description="A file that holds the bearer token that Alertmanager sends. Needed where others than this"
-            " machine can reach the desk."
+            " machine can reach the desk and there are no passwords."
         ),
     ] = None
+    open_pages: Annotated[
+        bool,
+        Meta(
+            description="Whether others than this machine may read incidents, close them and ask for reports without a"
+            " password: where something else says who reaches the desk."
+        ),
+    ] = False
     host_names: Annotated[
         tuple[Text, ...],
         Meta(

@@ -10,10 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from alerts.alertmanager import REPEAT_HOURS
 from analysis.desk.incident import Incident, KeptAlert, Work
 from analysis.desk.webhook import Alert
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE incident (
     number INTEGER PRIMARY KEY AUTOINCREMENT, cluster TEXT NOT NULL, opened REAL NOT NULL, ended REAL, closed REAL,
@@ -22,7 +23,7 @@ CREATE TABLE incident (
 CREATE INDEX incident_cluster ON incident (cluster, number);
 CREATE TABLE alert (
     fingerprint TEXT NOT NULL, starts REAL NOT NULL, ends REAL, labels TEXT NOT NULL, annotations TEXT NOT NULL,
-    heard REAL NOT NULL,
+    heard REAL NOT NULL, lapsed INTEGER NOT NULL DEFAULT 0,
     incident INTEGER NOT NULL REFERENCES incident (number) ON DELETE CASCADE, PRIMARY KEY (fingerprint, starts)
 ) WITHOUT ROWID;
 CREATE INDEX alert_incident ON alert (incident);
@@ -32,10 +33,21 @@ CREATE TABLE event (
 );
 CREATE INDEX event_incident ON event (incident, number);
 """
-_SINCE_FIRST = """\
-ALTER TABLE alert ADD COLUMN heard REAL NOT NULL DEFAULT 0;
-UPDATE alert SET heard = strftime('%s', 'now')
-"""
+_SINCE = (
+    _SCHEMA,
+    """
+    ALTER TABLE alert ADD COLUMN heard REAL NOT NULL DEFAULT 0;
+    UPDATE alert SET heard = strftime('%s', 'now')
+    """,
+    # no resolution was heard in the very instant that it names; a lapse was put there
+    """
+    ALTER TABLE alert ADD COLUMN lapsed INTEGER NOT NULL DEFAULT 0;
+    UPDATE alert SET lapsed = 1 WHERE ends = max(heard, starts)
+    """,
+)
+"""What a file of each earlier version lacks. None of it holds a semicolon but between statements."""
+LAPSE_HOURS = 2 * REPEAT_HOURS + 2
+"""Twice as long as the example lets Alertmanager take to tell again what fires, and a while."""
 MOST_ALERTS = 1000
 """Of one incident that are read at once: nobody reads more."""
 _LISTED_ALERTS = 100
@@ -94,8 +106,9 @@ class Store:
             self._connection.execute("BEGIN IMMEDIATE")
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version < _VERSION:
-                for statement in (_SCHEMA if version == 0 else _SINCE_FIRST).strip().split(";\n"):
-                    self._connection.execute(statement)
+                for change in _SINCE[:1] if version == 0 else _SINCE[version:]:
+                    for statement in change.strip().split(";\n"):
+                        self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             self._connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
@@ -130,20 +143,24 @@ class Store:
     def _keep(self, alert: Alert, now: float, opened: list[int]) -> int | None:
         """One alert; gives the incident that it changes."""
         row = self._connection.execute(
-            "SELECT incident, ends FROM alert WHERE fingerprint = ? AND starts = ?",
+            "SELECT incident, ends, lapsed FROM alert WHERE fingerprint = ? AND starts = ?",
             (alert.fingerprint, alert.starts),
         ).fetchone()
         if row is not None:
-            number, ends = row
-            if ends is not None:
+            number, ends, lapsed = row
+            if ends is not None and not lapsed:
                 return None
             self._connection.execute(
-                "UPDATE alert SET ends = ?, heard = ? WHERE fingerprint = ? AND starts = ?",
+                "UPDATE alert SET ends = ?, heard = ?, lapsed = 0 WHERE fingerprint = ? AND starts = ?",
                 (alert.ends, now, alert.fingerprint, alert.starts),
             )
-            if alert.ends is None:
+            if alert.ends is not None:
+                self._tell(number, now, f"{_said(alert)} is over")
+                return int(number)
+            if not lapsed:
                 return None
-            self._tell(number, now, f"{_said(alert)} is over")
+            self._connection.execute("UPDATE incident SET ended = NULL WHERE number = ?", (number,))
+            self._tell(number, now, f"{_said(alert)} fires still")
             return int(number)
         if alert.ends is not None:
             return None  # of an alert that was never told: nothing to open an incident for
@@ -227,11 +244,12 @@ class Store:
         """Take alerts as over that were last told before then; gives the incidents of which it was the last one.
 
         Alertmanager repeats what fires. What it doesn't repeat is over without a word: it was restarted meanwhile, or
-        its receiver is not told of ends.
+        its receiver is not told of ends. That is a guess, and what Alertmanager says later goes before it.
         """
         with self._transaction():
             silent = self._connection.execute(
-                "UPDATE alert SET ends = max(heard, starts) WHERE ends IS NULL AND heard < ? RETURNING incident",
+                "UPDATE alert SET ends = max(heard, starts), lapsed = 1 WHERE ends IS NULL AND heard < ?"
+                " RETURNING incident",
                 (before,),
             ).fetchall()
             numbers = sorted({int(number) for (number,) in silent})

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import shutil
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -152,9 +151,14 @@ class Worker:
         assert process.stdout is not None  # noqa: S101 - asked for above
         try:
             async with asyncio.timeout(MOST_SECONDS):
-                async for line in process.stdout:
-                    with contextlib.suppress(ValueError):
-                        self._tell(number, str(json.loads(line)))
+                async for line in lines(process.stdout):
+                    if line is None:
+                        self._tell(number, f"a line of more than {_MOST_LINE_BYTES} bytes is left out")
+                        continue
+                    with contextlib.suppress(
+                        msgspec.DecodeError
+                    ):  # of something that prints, and isn't the job
+                        self._tell(number, msgspec.json.decode(line, type=str))
                 return await process.wait()
         except TimeoutError:
             self._tell(number, f"it took more than {MOST_SECONDS:g} s and was given up")
@@ -172,3 +176,24 @@ class Worker:
     def _tell(self, number: int, text: str) -> None:
         self.store.tell(number, self.clock(), text)
         self.changed(number)
+
+
+async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
+    """Without their ends, the last one too if it has none. None: one longer than the stream's limit, let go of.
+
+    ``readline`` raises there, and what is left of the line would be the next one.
+    """
+    fits = True
+    while True:
+        try:
+            line = (await stream.readuntil())[:-1]
+        except asyncio.LimitOverrunError as error:
+            await stream.readexactly(error.consumed)
+            fits = False
+            continue
+        except asyncio.IncompleteReadError as error:
+            if error.partial or not fits:
+                yield error.partial if fits else None
+            return
+        yield line if fits else None
+        fits = True

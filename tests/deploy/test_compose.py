@@ -174,6 +174,8 @@ def test_the_desk_takes_its_settings_and_the_token_that_alertmanager_sends() -> 
     )
     assert settings.listen == "0.0.0.0:9808"
     assert "desk" in settings.host_names
+    assert settings.open_pages  # of people on this machine: its port is published on loopback alone
+    assert all(each.startswith("127.0.0.1:") for each in SERVICES["desk"]["ports"])
     told = yaml.safe_load(_composed("config", GRAFANA_PASSWORD="x", WEBHOOK_TOKEN_FILE="/a/token").stdout)  # noqa: S106
     assert told["secrets"][secret]["file"] == "/a/token"
 

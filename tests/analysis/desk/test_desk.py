@@ -180,8 +180,14 @@ def _refused(*arguments: str) -> str:
 
 def test_settings_that_cannot_be_used_are_refused_with_the_key(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
-    assert "webhook_token_file, or passwords" in _refused(*data, "--listen", "0.0.0.0:0")
     config = tmp_path / "desk.yaml"
+    everywhere = (*data, "--listen", "0.0.0.0:0")
+    assert "read incidents and close them: set passwords" in _refused(*everywhere)
+    (tmp_path / "token").write_text(TOKEN)
+    config.write_text("webhook_token_file: token\n")
+    assert "read incidents and close them: set passwords" in _refused(*everywhere, "--config", str(config))
+    config.write_text("open_pages: true\n")
+    assert "webhook_token_file, or passwords" in _refused(*everywhere, "--config", str(config))
     config.write_text("workers:\n  - {engines: [a], sidecar: 'http://user:pw@h'}\n")
     told = _refused(*data, "--config", str(config))
     assert f"{config}:2" in told

@@ -4,6 +4,7 @@ import contextlib
 import json
 import sqlite3
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alerts.alertmanager import ALERTS_PATH, configuration
+from alerts.pack_settings import PackSettings
 from analysis.desk.incident import Work
 from analysis.desk.reference import reference
-from analysis.desk.store import MOST_ALERTS, MOST_EVENTS, Store, StoreError
+from analysis.desk.store import LAPSE_HOURS, MOST_ALERTS, MOST_EVENTS, Store, StoreError, Taken
 from analysis.desk.webhook import MOST_BYTES, Message, WebhookError, read
 from tests.support.desk import alert, message
 
 NOW = 1_800_000_000.0
+DAY = 86_400.0
 
 
 def store(folder: Path) -> Store:
@@ -145,6 +149,27 @@ def test_what_is_not_told_again_is_over_one_day(tmp_path: Path) -> None:
         assert kept.unfinished() == (1,)
 
 
+def test_what_fires_is_told_twice_before_it_is_taken_as_over() -> None:
+    made = configuration(PackSettings())
+    hear = {
+        each["name"]
+        for each in made["receivers"]
+        if any(hook["url"].endswith(ALERTS_PATH) for hook in each.get("webhook_configs", ()))
+    }
+    hours = {"m": 1 / 60, "h": 1.0}
+
+    def repeats(route: Mapping[str, Any], receiver: str, repeat: str) -> Iterator[float]:
+        receiver, repeat = route.get("receiver", receiver), route.get("repeat_interval", repeat)
+        if receiver in hear:
+            yield float(repeat[:-1]) * hours[repeat[-1]]
+        for each in route.get("routes", ()):
+            yield from repeats(each, receiver, repeat)
+
+    found = list(repeats(made["route"], "", ""))
+    assert len(found) > 3
+    assert 2 * max(found) < LAPSE_HOURS
+
+
 def test_one_that_is_closed_goes_though_its_alerts_never_end_and_its_events_have_a_bound(
     tmp_path: Path,
 ) -> None:
@@ -187,10 +212,27 @@ def test_a_file_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
         kept.take(told(alert("A", "aa", NOW, cluster="p")), NOW)
     with contextlib.closing(sqlite3.connect(tmp_path / "desk.db")) as connection:
         connection.execute("ALTER TABLE alert DROP COLUMN heard")
+        connection.execute("ALTER TABLE alert DROP COLUMN lapsed")
         connection.execute("PRAGMA user_version = 1")
     with store(tmp_path) as kept:
         assert kept.lapse(time.time() - 60, NOW) == ()
         assert kept.take(told(alert("A", "aa", NOW, NOW + 5, cluster="p")), NOW + 5).ended == (1,)
+
+
+def test_a_file_of_the_second_version_knows_a_lapse_from_an_end(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        for name in "abc":
+            kept.take(told(alert(name, name, NOW, cluster=name)), NOW)
+        kept.take(told(alert("b", "b", NOW, NOW + 5, cluster="b")), NOW + 8)
+        kept.take(told(alert("c", "c", NOW, cluster="c")), NOW + DAY)
+        assert kept.lapse(NOW + 60, NOW + DAY) == (1,)
+    with contextlib.closing(sqlite3.connect(tmp_path / "desk.db")) as connection:
+        connection.execute("ALTER TABLE alert DROP COLUMN lapsed")
+        connection.execute("PRAGMA user_version = 2")
+    with store(tmp_path) as kept:
+        again = [alert(name, name, NOW, cluster=name) for name in "abc"]
+        assert kept.take(told(*again), NOW + 2 * DAY).changed == (1,)
+        assert [each.state for each in kept.incidents()] == ["goes on", "over", "goes on"]
 
 
 def test_one_folder_is_of_one_desk(tmp_path: Path) -> None:
@@ -229,6 +271,69 @@ def test_however_often_and_in_whatever_order_it_is_told_an_alert_is_kept_once(
                 if there:
                     over = False in said[said.index(True) :]
                     assert (there[0].ends is not None) == over
+
+
+_FIRES, _ENDS, _TIDIES = "fires", "ends", "tidies"
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([_FIRES, _FIRES, _ENDS, _TIDIES]),
+            st.sampled_from("ab"),
+            st.sampled_from([60.0, 1200.0, 3 * DAY]),
+        ),
+        max_size=15,
+    )
+)
+def test_what_alertmanager_says_goes_before_what_was_taken_for_it_and_said_again_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, float]]
+) -> None:
+    now, lapse = NOW, LAPSE_HOURS * 3600
+    heard: dict[str, float] = {}
+    guessed: dict[str, float] = {}
+    ended: dict[str, float] = {}
+    going_on: set[int] = set()
+    with store(tmp_path_factory.mktemp("store")) as kept:
+        for what, name, later in steps:
+            now += later
+            if what == _TIDIES:
+                kept.lapse(now - lapse, now)
+                silent = [each for each, at in heard.items() if each not in ended and at < now - lapse]
+                guessed |= {each: heard[each] for each in silent if each not in guessed}
+            else:
+                ends = now - 30 if what == _ENDS else None
+                notification = told(alert(name, name, NOW, ends, cluster="p"))
+                news = name not in ended and (
+                    (name not in heard or name in guessed) if what == _FIRES else name in heard
+                )
+                taken = kept.take(notification, now)
+                assert bool(taken.changed) == news
+                assert kept.take(notification, now) == Taken((), (), ())
+                if name in ended:
+                    pass
+                elif what == _FIRES:
+                    heard[name] = now
+                    guessed.pop(name, None)
+                elif name in heard:
+                    ended[name] = now - 30
+                    guessed.pop(name, None)
+            over = guessed | ended
+            before, going_on = going_on, set()
+            for incident in kept.incidents():
+                ends_of_all = [over.get(each.name) for each in incident.alerts]
+                assert [each.ends for each in incident.alerts] == ends_of_all
+                if None in ends_of_all:
+                    going_on.add(incident.number)
+                    assert (incident.state, incident.ended) == ("goes on", None)
+                else:
+                    assert incident.ended == max(each for each in ends_of_all if each is not None)
+                    if incident.number in before:
+                        assert incident.work is Work.WAITING  # for a report that tells it whole
+                kept.set_work(incident.number, Work.DONE, now)
+            assert {each.number for each in kept.going_on()} == going_on
+            assert sorted(each.name for found in kept.incidents() for each in found.alerts) == sorted(heard)
 
 
 def test_what_alertmanager_does_not_send_is_refused_without_repeating_it() -> None:
