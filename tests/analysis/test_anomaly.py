@@ -76,7 +76,9 @@ def test_what_only_wanders_is_quiet() -> None:
 @given(st.integers(0, 10**6), st.sampled_from([1.0, 1024.0]))
 def test_a_unit_changes_no_flag(seed: int, unit: float) -> None:
     values = calm(seed=seed) * 1e10
-    assume(not found(values, BYTES))  # one in hundreds wanders out by itself, and may be out before it is made to
+    assume(
+        not found(values, BYTES)
+    )  # one in hundreds wanders out by itself, and may be out before it is made to
     values[2000:2400] *= 3.0
     plain, other = found(values, BYTES), found(values * unit, BYTES)
     assert [(flag.start, flag.end, flag.kind) for flag in plain] == [
