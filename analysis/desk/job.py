@@ -44,9 +44,8 @@ _MOST_WORKER_HOURS = 16.0
 """Of one report, all workers together: more is read from the server, 15 times as coarse, where there is one."""
 _AT_ONCE = 2
 """That are held in memory."""
-_PIECE_SECONDS = 4500.0
-"""Of a recording that are asked for at a time: a bound on an answer is one on such a piece. An hour and what is around
-it are one."""
+_PIECE_SECONDS = 3600.0
+"""Of a recording that are asked for at a time: a bound on an answer is one on such a piece."""
 _BUSY_SECONDS, _BUSY_TRIES = 5.0, 12
 """A recorder answers one at a time, and others with 503: somebody else's look takes seconds."""
 _END = b"# EOF\n"
