@@ -208,8 +208,12 @@ def test_an_episode_is_as_late_as_the_second_in_which_it_lies() -> None:
 
 
 def test_ports_in_use_are_told_of() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with contextlib.ExitStack() as stack:
+        while True:  # the one below it, which the engine takes, has to be free
+            taken = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            port = taken.getsockname()[1]
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port - 1)):
+                break
         result = CliRunner().invoke(
             drill, ["serve", "overload", "--engines", "1", "--port-base", str(port - 1)]
         )
