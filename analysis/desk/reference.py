@@ -60,14 +60,14 @@ receivers:
   as it likes. What it hasn't told again for {LAPSE_HOURS} hours is taken as over, since not every receiver tells of
   ends (`send_resolved`); told again after all, it goes on, and its incident with it.
 - **A report** is made when an incident opens, anew while it goes on (after `report_again_seconds`, then whenever it
-  has gone on for twice as long, at least each hour), and once more when it is over, or when somebody asks for it: an
-  alert of three hours is told after 5, 10, 20 minutes and so on, and at its end whole. It looks from
-  `look_back_seconds` before the first alert until now, `report_hours` (6) of the incident at most: a longer one is
-  told by how it began, and the page says so. History comes from the flight recorders of the engines that its alerts
-  name, eight of them and sixteen hours of all together at most; for more hours than that from Prometheus, where one
-  is set, and so for engines that no recorder is known of; of a server that knows more than 50 sidecars only those of
-  these engines are read. It is made by a process of its own, one after another. What it does is told on the page as
-  it happens.
+  has gone on for twice as long, at least each hour; half a minute after a rule that is new to it fires), and once
+  more when it is over, or when somebody asks for it: an alert of three hours is told after 5, 10, 20 minutes and so
+  on, and at its end whole. It looks from `look_back_seconds` before the first alert until now, `report_hours` (6) of
+  the incident at most: a longer one is told by how it began, and the page says so. History comes from the flight
+  recorders of the engines that its alerts name, eight of them and sixteen hours of all together at most; for more
+  hours than that from Prometheus, where one is set, and so for engines that no recorder is known of; of a server
+  that knows more than 50 sidecars only those of these engines are read. It is made by a process of its own, one
+  after another. What it does is told on the page as it happens.
 - **Pages**: the list, an incident with its alerts, progress and report, on a phone too. It can be closed with a note.
 - **For programs**: `GET /api/v1/incidents`, `/api/v1/incidents/N`, `/api/v1/incidents/N/events` (server-sent events),
   `POST .../close?note=` and `.../report`; described by `/openapi.json`.

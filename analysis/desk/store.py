@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from alerts.alertmanager import REPEAT_HOURS
-from analysis.desk.incident import Incident, KeptAlert, Work
+from analysis.desk.incident import NAME, Incident, KeptAlert, Work
 from analysis.desk.webhook import Alert
 
 _VERSION = 3
@@ -83,11 +83,15 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class GoingOn:
-    """An incident that nobody has closed and some alert of which fires; as ``Incident`` has it."""
+    """An incident that nobody has closed and some alert of which fires; as ``Incident`` has it.
+
+    ``joined``: since when each rule has fired that fired only later than the first, by its first alert.
+    """
 
     number: int
     opened: float
     reported: float | None
+    joined: tuple[float, ...] = ()
 
 
 class Store:
@@ -349,7 +353,18 @@ class Store:
             " ORDER BY number",
             (Work.DONE.value, Work.FAILED.value),
         )
-        return tuple(GoingOn(*row) for row in rows)
+        return tuple(
+            GoingOn(number, opened, reported, self._joined(number, opened))
+            for number, opened, reported in rows
+        )
+
+    def _joined(self, number: int, opened: float) -> tuple[float, ...]:
+        rows = self._connection.execute(
+            "SELECT min(starts) AS since FROM alert WHERE incident = ? GROUP BY json_extract(labels, ?)"
+            " HAVING since > ? ORDER BY since",
+            (number, f"$.{NAME}", opened),
+        )
+        return tuple(float(since) for (since,) in rows)
 
     def events(self, incident: int, after: int = 0, most: int = 1000) -> tuple[Event, ...]:
         """Of one incident, those with higher numbers than ``after``, in order."""

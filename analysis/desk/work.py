@@ -95,7 +95,9 @@ class Worker:
         known = {each.number for each in going_on}
         self._tried = {number: at for number, at in self._tried.items() if number in known}
         for each in going_on:
-            if now >= self.schedule.due(each.opened, each.reported, self._tried.get(each.number)):
+            if now >= self.schedule.due(
+                each.opened, each.reported, self._tried.get(each.number), each.joined
+            ):
                 self.ask(each.number)
 
     async def _report(self, number: int) -> None:

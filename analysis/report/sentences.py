@@ -176,7 +176,21 @@ def _consequences(verdicts: Sequence[Verdict]) -> Iterator[Statement]:
     yield Statement(
         f"{'; '.join(parts)}.",
         f"{least.certainty} certainty",
-        f"{len(came)} of them begin after {first.cause} and are what it brings about",
+        _why_after(first, came),
+    )
+
+
+def _why_after(first: Verdict, came: Sequence[Verdict]) -> str:
+    """What makes others its consequences, and where the beginnings that were found don't show that."""
+    if not came:
+        return f"none of them is what {first.cause} brings about"
+    words = f"{len(came)} of them are what {first.cause} brings about"
+    onsets = [each.onset for each in came if each.onset is not None]
+    if first.onset is None or not (before := [first.onset - at for at in onsets if at < first.onset]):
+        return f"{words}, and begin after it"
+    return (
+        f"{words}; {len(before)} of these seem to begin before it, by {max(before):.0f} s at most: beginnings are"
+        " estimates"
     )
 
 

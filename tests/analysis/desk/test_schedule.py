@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.desk.schedule import SELDOMEST_SECONDS, Schedule
+from analysis.desk.schedule import NEWS_SECONDS, SELDOMEST_SECONDS, Schedule
 
 HOUR = 3600.0
 OPENED = 1_800_000_000.0
@@ -43,6 +43,21 @@ def test_one_whose_report_could_not_be_made_is_tried_again_at_the_same_pace() ->
     assert SHIPPED.due(OPENED, OPENED + 900, OPENED + 1800) == OPENED + 3600
     # a desk that was restarted knows of no attempt
     assert SHIPPED.due(OPENED, None, None) == OPENED + 300
+
+
+def test_a_rule_that_fires_later_is_told_of_once_there_is_something_to_tell() -> None:
+    """A warning opens it, and the page comes half a minute after the report: that may not stand for five minutes."""
+    page = OPENED + 42
+    assert SHIPPED.due(OPENED, OPENED + 10, OPENED + 10, (page,)) == page + NEWS_SECONDS
+    # one that the report saw the very beginning of is news as well, one that it has looked at for long enough isn't
+    assert SHIPPED.due(OPENED, OPENED + 50, OPENED + 50, (page,)) == page + NEWS_SECONDS
+    assert SHIPPED.due(OPENED, OPENED + 72, OPENED + 72, (page,)) == OPENED + 372
+    # of several the first, and what came since with it
+    assert SHIPPED.due(OPENED, OPENED + 10, OPENED + 10, (page, page + 20)) == page + NEWS_SECONDS
+    assert SHIPPED.due(OPENED, page + 31, page + 31, (page, page + 20)) == page + 50
+    # one that could not be made isn't tried again and again
+    assert SHIPPED.due(OPENED, OPENED + 10, OPENED + 80, (page,)) == OPENED + 380
+    assert SHIPPED.due(OPENED, OPENED + 6 * HOUR, OPENED + 6 * HOUR, (OPENED + 6 * HOUR,)) == math.inf
 
 
 @given(

@@ -336,6 +336,17 @@ def test_what_alertmanager_says_goes_before_what_was_taken_for_it_and_said_again
             assert sorted(each.name for found in kept.incidents() for each in found.alerts) == sorted(heard)
 
 
+def test_rules_that_fire_later_than_the_first_are_known_by_their_first_alert(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        first, page = alert("Warning", "1", NOW, cluster="p"), alert("Page", "2", NOW + 40, cluster="p")
+        more = alert("Page", "3", NOW + 55, cluster="p"), alert("Warning", "4", NOW + 60, cluster="p")
+        kept.take(told(first), NOW + 10)
+        kept.set_work(1, Work.DONE, NOW + 12)
+        assert [each.joined for each in kept.going_on()] == [()]
+        kept.take(told(first, page, *more), NOW + 70)
+        assert [each.joined for each in kept.going_on()] == [(NOW + 40,)]
+
+
 def test_what_alertmanager_does_not_send_is_refused_without_repeating_it() -> None:
     secret = "s3cret-value"  # noqa: S105
     good = json.loads(message(alert("A", "aa", NOW)))

@@ -58,6 +58,18 @@ def test_it_says_what_happened_in_five_sentences_with_numbers_and_how_sure_each_
     assert episode.end is not None
 
 
+def test_what_follows_is_said_to_begin_after_its_cause_only_where_it_does(made: Report) -> None:
+    (episode,) = made.episodes
+    first, *others = episode.causes
+    assert first.onset is not None
+    followed = [each for each in others if first.cause in each.explained_by]
+    assert followed
+    (why,) = (each.why for each in episode.statements if f"{len(followed)} of them are what" in each.why)
+    early = [each for each in followed if each.onset is not None and each.onset < first.onset]
+    assert ("begin after it" in why) == (not early)
+    assert (f"{len(early)} of these seem to begin before it" in why) == bool(early)
+
+
 def test_json_ranks_causes_with_their_evidence_and_is_json(made: Report) -> None:
     told = json.loads(as_json(made))
     assert told["causes"][0]["cause"] == Cause.SWAP_THRASH
