@@ -1,6 +1,7 @@
 """The pack's settings as a command is given them: in a file, and by variables of the environment.
 
-One file goes to rules, boards, backtests, triage and reports alike, so that all of them draw the same lines.
+One file goes to rules, boards, backtests and triage alike, so that all of them draw the same lines. Reports judge by
+those that are shipped.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ Both are remembered: what is done about it, and users who waited meanwhile, come
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from alerts.conditions import Rendering, number
 from alerts.pack.promql import by
 from alerts.recording import Recording, RecordingGroup
@@ -13,18 +15,22 @@ from alerts.recording_presence import ENGINE_THERE, ENGINES_LATELY
 from exporter.derive.ranks import ENGINE_INFO
 
 _ENGINE = ENGINE_INFO.scope.labels
-_KINDS = (THRASHES, SWAPS, FREEZES, DEADLOCKS)
+KINDS = (THRASHES, SWAPS, FREEZES, DEADLOCKS)
 REMEMBERED = "1h"
 _ACTING = "5m"
 """After which whoever was woken may have begun to start engines anew."""
 
 
-def _many(rendering: Rendering) -> str:
-    """Of the engines that were there within half an hour: those that thrash, swap or stand still."""
+def share_of_engines(ill: Iterable[str], rendering: Rendering) -> str:
+    """Of the engines that were there within half an hour: those of which one of the expressions is true."""
     cluster, engine = by(rendering, ()), by(rendering, _ENGINE)
-    ill = " or ".join(f"group by ({engine}) ({each.promql(rendering)})" for each in _KINDS)
+    every = " or ".join(f"group by ({engine}) ({each})" for each in ill)
     line = number(rendering.thresholds.fleet_share_ratio)
-    return f"count by ({cluster}) ({ill})\n/ on ({cluster})\n{ENGINES_LATELY.name} >= {line}"
+    return f"count by ({cluster}) ({every})\n/ on ({cluster})\n{ENGINES_LATELY.name} >= {line}"
+
+
+def _many(rendering: Rendering) -> str:
+    return share_of_engines((each.promql(rendering) for each in KINDS), rendering)
 
 
 MANY_STUCK = Recording(

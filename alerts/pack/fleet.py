@@ -5,8 +5,6 @@ An Alertmanager can't count: one engine of a thousand must not hide that users o
 
 from __future__ import annotations
 
-from functools import partial
-
 from alerts.alert import Alert, Expression, Severity
 from alerts.causes import Cause
 from alerts.conditions import Rendering, number
@@ -27,9 +25,9 @@ from alerts.pack.swap import KV_SEQUENCES_SWAPPED
 from alerts.pack.wording import PERCENT, named
 from alerts.recording_gpus import LOST
 from alerts.recording_ill import DOWN
-from alerts.recording_presence import ENGINE_THERE, ENGINES_LATELY
+from alerts.recording_presence import ENGINE_THERE
 from alerts.recording_slo import BASE_WINDOW, EVENTS, LABELS, MISSED_RATIOS
-from alerts.recording_stuck import MANY_STUCK, REMEMBERED, THERE_AMID_TROUBLE
+from alerts.recording_stuck import MANY_STUCK, REMEMBERED, THERE_AMID_TROUBLE, share_of_engines
 from exporter.derive.ranks import ENGINE_INFO
 
 _ENGINE = ENGINE_INFO.scope.labels
@@ -41,12 +39,8 @@ _MENDING = "15m"
 """So long a drain, a start and the loading of weights may take; an engine that isn't back by then is gone."""
 
 
-def _share(alerts: tuple[Alert, ...], rendering: Rendering) -> str:
-    """Of the engines that were there within half an hour: those of which one of the alerts is true."""
-    cluster, engine = by(rendering, ()), by(rendering, _ENGINE)
-    ill = " or ".join(f"group by ({engine}) ({alert.promql(rendering)})" for alert in alerts)
-    line = number(rendering.thresholds.fleet_share_ratio)
-    return f"count by ({cluster}) ({ill})\n/ on ({cluster})\n{ENGINES_LATELY.name} >= {line}"
+def _many_gone(rendering: Rendering) -> str:
+    return share_of_engines((alert.promql(rendering) for alert in _GONE), rendering)
 
 
 def _many_stuck(rendering: Rendering) -> str:
@@ -69,7 +63,7 @@ MANY_ENGINES_GONE = Alert(
     REDUCED,
     Severity.INFO,
     Cause.ENGINE_DOWN,
-    Expression(partial(_share, _GONE), ()),
+    Expression(_many_gone, ()),
     f"{PERCENT} of the fleet's engines are down or start over and over",
     "So many that it explains why the others have more to do. From a tenth on CapacityGone pages.",
     for_seconds=60,

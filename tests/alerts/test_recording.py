@@ -15,6 +15,7 @@ from alerts.pack_settings import PackSettings
 from alerts.recording import Recording
 from alerts.recording_ill import DOWN
 from alerts.recording_slo import BASE_WINDOW
+from alerts.recording_stuck import KINDS
 from alerts.render import recording_group, rule_file
 
 MOVED = PackSettings(cluster_labels=("region", "cluster"), selector='job="thrashold"').rendering
@@ -26,6 +27,12 @@ _RAW = re.compile(r"(?<![:a-z_])thrashold_[a-z0-9_]+(\{[^}]*\})?(\[\w+\])?")
 
 def test_names_are_recorded_once() -> None:
     assert len(RECORDED) == sum(len(group.recordings) for group in RECORDINGS.values())
+
+
+def test_engines_that_are_stuck_are_recorded_by_what_the_alerts_ask_that_are_counted() -> None:
+    counted = [ALERTS[name].condition for name in ALERTS["ManyEnginesStuck"].counts]
+    assert len(counted) == len(KINDS)
+    assert all(each in KINDS for each in counted)
 
 
 @pytest.mark.parametrize("name", ["thrashold_sequences", "cluster:sequences:sum", "cluster:thrashold_a:b:c"])
