@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from analysis.match_option import match_option
 from exporter.usage import UsageFailure
 
 if TYPE_CHECKING:
@@ -29,13 +30,7 @@ _EXTRA = "pip install 'thrashold[analysis]'"
     help="Begin here: ISO 8601 (UTC), seconds since the epoch, -2h before --end, of a server before now.",
 )
 @click.option("--end", metavar="TIME", help="End before this.  [default: the history's end; of a server now]")
-@click.option(
-    "--match",
-    "matchers",
-    metavar="LABEL=VALUE",
-    multiple=True,
-    help='Of a server only series with this label, as cluster=east or instance=~"10.0.1.*". Repeatable.',
-)
+@match_option
 @click.option(
     "-o",
     "--out",

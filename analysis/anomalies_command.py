@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from analysis.match_option import match_option
 from exporter.ending import leave
 from exporter.usage import FiniteRange, UsageFailure
 
@@ -45,13 +46,7 @@ class Range:
     type=FiniteRange(min=0, min_open=True),
     help="Between instants that are looked at.  [default: the source's own]",
 )
-@click.option(
-    "--match",
-    "matchers",
-    metavar="LABEL=VALUE",
-    multiple=True,
-    help='Of a server only series with this label, as cluster=east or instance=~"10.0.1.*". Repeatable.',
-)
+@match_option
 @click.option("--json", "wants_json", is_flag=True, help="The same as one JSON object.")
 @click.option(
     "--html",
