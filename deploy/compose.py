@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deploy.ports import Ports
+from deploy.stack import SCRAPE_SECONDS
 
 Service = dict[str, Any]
 FILE, FOLDER = "docker-compose.yml", "deploy/compose"
@@ -25,8 +26,7 @@ _TOKEN = "webhook-token"  # noqa: S105 - a secret's name
 TOKEN_FILE = f"/run/secrets/{_TOKEN}"
 _PYTHON = "/opt/thrashold/bin/python"
 _LOCAL = "thrashold:local"
-_SCRAPE = "15s"
-"""As the rules and the boards are made for."""
+_SCRAPE = f"{SCRAPE_SECONDS}s"
 _CLOSED: Service = {
     "restart": "unless-stopped",
     "read_only": True,
