@@ -77,7 +77,7 @@ def cause(act: Act) -> Figure:
 def recompute(act: Act) -> Figure:
     """What the report says of preemption: that there was some, and what it cost."""
     said = [each for each in act.causes[0]["evidence"] if each["held"] and "preempt" in str(each["signal"])]
-    words = "recompute" in act.told["report_words"] or "computed again" in act.told["report_words"]
+    words = "computed again" in act.told["report_words"]
     note = said[0]["words"] if said else "not among the evidence"
     return Figure(len(said), 1, "at least one link", bool(said) and words, note)
 
