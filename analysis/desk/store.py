@@ -85,12 +85,14 @@ class Taken:
 class GoingOn:
     """An incident that nobody has closed and some alert of which fires; as ``Incident`` has it.
 
-    ``joined``: since when each rule has fired that fired only later than the first, by its first alert.
+    ``waited_for``: its report is being made or is to be. ``joined``: since when each rule has fired that fired only
+    later than the first, by its first alert.
     """
 
     number: int
     opened: float
     reported: float | None
+    waited_for: bool
     joined: tuple[float, ...] = ()
 
 
@@ -347,15 +349,17 @@ class Store:
         return tuple(int(number) for (number,) in rows)
 
     def going_on(self) -> tuple[GoingOn, ...]:
-        """Incidents that go on and whose report nobody waits for just now."""
+        """Incidents that go on and whose report was asked for."""
         rows = self._connection.execute(
-            "SELECT number, opened, reported FROM incident WHERE ended IS NULL AND closed IS NULL AND work IN (?, ?)"
+            "SELECT number, opened, reported, work FROM incident WHERE ended IS NULL AND closed IS NULL AND work != ?"
             " ORDER BY number",
-            (Work.DONE.value, Work.FAILED.value),
+            (Work.NONE.value,),
         )
         return tuple(
-            GoingOn(number, opened, reported, self._joined(number, opened))
-            for number, opened, reported in rows
+            GoingOn(
+                number, opened, reported, work in {Work.WAITING, Work.RUNNING}, self._joined(number, opened)
+            )
+            for number, opened, reported, work in rows
         )
 
     def _joined(self, number: int, opened: float) -> tuple[float, ...]:

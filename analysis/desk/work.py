@@ -95,9 +95,8 @@ class Worker:
         known = {each.number for each in going_on}
         self._tried = {number: at for number, at in self._tried.items() if number in known}
         for each in going_on:
-            if now >= self.schedule.due(
-                each.opened, each.reported, self._tried.get(each.number), each.joined
-            ):
+            due = self.schedule.due(each.opened, each.reported, self._tried.get(each.number), each.joined)
+            if now >= due and not each.waited_for:
                 self.ask(each.number)
 
     async def _report(self, number: int) -> None:

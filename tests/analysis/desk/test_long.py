@@ -107,6 +107,26 @@ def test_it_is_told_anew_while_it_goes_on_until_somebody_closes_it(tmp_path: Pat
         assert len(recorder.asked) == asked
 
 
+def test_one_whose_report_took_long_and_failed_is_not_tried_again_at_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def slow_and_empty(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.path)
+        time.sleep(8.0 if len(asked) == 1 else 0.0)  # the desk looks each five seconds what is due
+        request.send_response(404)
+        request.end_headers()
+
+    with (
+        worker(slow_and_empty) as url,
+        running_desk(tmp_path / "data", configured(tmp_path, f"workers: ['{url}']\n")) as desk,
+    ):
+        post(desk, time.time() - 3 * HOUR)
+        until(lambda: told(desk)["report"] == "failed")
+        parts = len(asked)
+        time.sleep(12.0)
+        assert (told(desk)["report"], len(asked)) == ("failed", parts)
+
+
 def test_one_of_days_is_told_by_its_beginning_and_says_so(
     tmp_path: Path, long_ago: tuple[Recorder, str]
 ) -> None:
