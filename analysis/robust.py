@@ -56,6 +56,21 @@ def quantile_of_sorted(known: NDArray[np.float64], share: float) -> float:
     return low + (high - low) * (place - below) if low != high else low
 
 
+def quantile_of_columns(values: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    """Of each column of ``values``, shape (m, n), at least one row, among those that are known; NaN where none is.
+
+    As ``numpy.nanquantile`` has it, which looks at one column after the other.
+    """
+    ordered = np.sort(values, axis=0)  # what isn't known comes last
+    last = np.maximum(np.count_nonzero(~np.isnan(values), axis=0) - 1, 0)
+    place = share * last
+    below = place.astype(np.intp)
+    low, high = (
+        np.take_along_axis(ordered, each[None], axis=0)[0] for each in (below, np.minimum(below + 1, last))
+    )
+    return np.asarray(np.where(low == high, low, low + (high - low) * (place - below)), dtype=np.float64)
+
+
 def median(values: NDArray[np.float64]) -> float:
     """Of values that are all known; at least one."""
     return quantile_of_sorted(np.sort(values), 0.5)

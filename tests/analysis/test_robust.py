@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from analysis.robust import scale
+from analysis.robust import quantile_of_columns, scale
 
 VALUES = arrays(np.float64, st.integers(3, 80), elements=st.floats(-1e6, 1e6))
 
@@ -40,3 +42,18 @@ def test_what_is_not_known_does_not_count() -> None:
     assert scale(np.array([np.nan, np.nan])) is None
     assert scale(np.array([1.0, np.nan, 3.0])) == scale(np.array([1.0, 3.0]))
     assert scale(np.zeros(4), least=0.25) is not None
+
+
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(1, 12), st.integers(1, 20)),
+        elements=st.floats(-1e6, 1e6) | st.just(np.nan),
+    ),
+    st.sampled_from([0.0, 0.5, 0.9, 1.0]),
+)
+def test_a_quantile_of_columns_is_numpys(values: np.ndarray, share: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a column that nothing is known of
+        expected = np.nanquantile(values, share, axis=0)
+    assert quantile_of_columns(values, share) == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True)

@@ -12,6 +12,7 @@ from analysis.cascade.looks import both, computed, rising, trailing_share
 from analysis.cascade.subject import Subject
 from analysis.cascade.template import Breadth, Link, Role, Template
 from analysis.frame import Values
+from analysis.robust import quantile_of_columns
 from exporter.derive.blocks import KV_USAGE
 from exporter.derive.gateway import REQUESTS
 from exporter.gateway_sample import Outcome
@@ -37,12 +38,7 @@ def _let_through_share(subject: Subject) -> Values | None:
 def _usage_of_most(subject: Subject) -> Values | None:
     """KV usage that nine of ten ranks are below; shape (n,)."""
     columns = list(subject.columns(KV_USAGE))
-    if not columns:
-        return None
-    usage = np.stack(columns)
-    unknown = np.isnan(usage).all(axis=0)
-    usage[:, unknown] = 0.0
-    return np.where(unknown, np.nan, np.nanquantile(usage, MOST_RANKS, axis=0))
+    return quantile_of_columns(np.stack(columns), MOST_RANKS) if columns else None
 
 
 _REFUSED = computed(
